@@ -74,7 +74,7 @@ SECOND = [1, 1, 1, 1, 1, 1, 4, None]
 
 def test_differences_by_hand(tmp_path: Path) -> None:
     found = compare_results(written(tmp_path / "a", FIRST), written(tmp_path / "b", SECOND))
-    assert (found.task, found.split, found.n_queries, found.n_distinct) == ("t", "dev", 8, 5)
+    assert (found.task, found.split, found.n_queries, found.n_distinct_mentions) == ("t", "dev", 8, 5)
     assert (found.first, found.second) == ("m (a)", "m (b)")
     one, five = found.differences[1], found.differences[5]
     assert (one.value, one.n_won, one.n_lost) == (3 / 8, 4, 1)
@@ -261,7 +261,7 @@ def test_differences_are_over_clusters_where_results_have_them(tmp_path: Path) -
     assert (found.differences[1].low, found.differences[1].high) == percentile_interval(means)
     assert found.differences[1].p_value != plain.differences[1].p_value
     assert found.differences[1].value_once == plain.differences[1].value_once
-    assert found.n_distinct == 5
+    assert found.n_distinct_mentions == 5
     table = tabulate_results({"a": [first], "b": [second]}, against="a")
     assert table.rows[1].cells[1].difference == found.differences[1]
     right = [rank == 1 for rank in SECOND]

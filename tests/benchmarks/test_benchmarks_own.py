@@ -335,7 +335,7 @@ def test_intervals_are_over_a_column(linker: Path, tmp_path: Path) -> None:
     assert (result.exact_match[1].low, result.exact_match[1].high) == cluster_interval(found, keys, seed=0)
     same = compare_results(tmp_path / "out", tmp_path / "out")
     assert "interval over values of patient" in str(same)
-    assert same.n_distinct == 5
+    assert same.n_distinct_mentions == 5
     with pytest.raises(MismatchError, match=r"over values of patient, .*over distinct mentions: .*--cluster"):
         compare_results(tmp_path / "out", tmp_path / "over-mentions")
 

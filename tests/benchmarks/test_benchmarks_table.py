@@ -33,7 +33,7 @@ def results(tmp_path: Path) -> dict[str, list[Path]]:
 
 def test_figures(results: dict[str, list[Path]]) -> None:
     table = tabulate_results(results, against="plain")
-    assert (table.n_queries, table.n_distinct, table.against) == (8, 5, "plain")
+    assert (table.n_queries, table.n_distinct_mentions, table.against) == (8, 5, "plain")
     plain, ours, theirs = table.rows
     assert (plain.n_runs, ours.n_runs) == (1, 2)
     by_run = [sum(rank == 1 for rank in ranks) / 8 for ranks in (SECOND, THIRD)]

@@ -71,7 +71,7 @@ def test_elsewhere_as_json(place: Path, linker: Path, tmp_path: Path) -> None:
     before = (linker / MANIFEST_NAME).read_bytes()
     told = json.loads(run("linker", "update", linker, "-t", place / "new", "-o", tmp_path / "out", "--json"))
     assert (told["n_texts_kept"], told["n_texts_new"], told["n_encoded"]) == (3, 4, 4)
-    assert told["concepts"]["retired"] == 1
+    assert told["counts"]["retired"] == 1
     assert told["answers"] is None
     assert (linker / MANIFEST_NAME).read_bytes() == before
     with pytest.raises(ArtifactExistsError):

@@ -114,20 +114,24 @@ def test_concepts_without_a_name_are_told(tmp_path: Path) -> None:
     said = told(*build, linker, "--normalisation", "biosyn")
     assert "3 active concepts will never be an answer" in said
     assert "blank in the normalisation biosyn (A2, A4, A5)" in said
-    assert json.loads(run("linker", "info", linker, "--json"))["concepts_without_name"] == 3
+    assert json.loads(run("linker", "info", linker, "--json"))["n_concepts_without_name"] == 3
     assert "1 active concept will never be" in told(*build, tmp_path / "other", "--normalisation", "exact")
     figures = json.loads(run("linker", "update", linker, "-t", tmp_path / "t", "--json"))
     assert (figures["is_current"], figures["n_concepts_without_name"]) == (True, 3)
     assert "never be an answer" not in told("update", linker, "-t", tmp_path / "u")
-    assert json.loads(run("linker", "info", linker, "--json"))["concepts_without_name"] == 0
+    assert json.loads(run("linker", "info", linker, "--json"))["n_concepts_without_name"] == 0
 
 
 def test_an_index_says_how_many_names_it_scores(place: Path, tmp_path: Path) -> None:
     index = ("--index", "sign-bits", "--vectors", "int16")
     run("linker", "build", "-t", place / "t", "-e", place / "letters", *index, "-o", tmp_path / "linker")
     told = json.loads(run("linker", "info", tmp_path / "linker", "--json"))
-    assert (told["index"], told["vectors"], told["candidates_scored_exactly"]) == ("sign-bits", "int16", told["texts"])
-    assert "candidates_scored_exactly" not in json.loads(run("linker", "info", place / "linker", "--json"))
+    assert (told["index"], told["vectors"], told["n_candidates_scored_exactly"]) == (
+        "sign-bits",
+        "int16",
+        told["n_texts"],
+    )
+    assert "n_candidates_scored_exactly" not in json.loads(run("linker", "info", place / "linker", "--json"))
 
 
 @pytest.fixture

@@ -60,8 +60,8 @@ def test_pairs_of_every_sort_and_an_encoder_from_all_of_them(place: Path) -> Non
     said = run("pairs", "merge", *(place / name for name in ("synonyms", "mentions", "bitext")), "-o", place / "merged")
     assert "merged: 14 pairs of 24 names" in said
     told = json.loads(run("pairs", "info", place / "merged", "--json", "-e", place / "base", "--examples", "3"))
-    assert (told["pairs"], told["names"], told["merged_from"], len(told["examples"])) == (14, 24, 3, 3)
-    assert [one.split()[0] for one in told["made_from"]].count("pairs") == 3
+    assert (told["n_pairs"], told["n_names"], told["n_merged"], len(told["examples"])) == (14, 24, 3, 3)
+    assert [one["kind"] for one in told["made_from"]].count("pairs") == 3
     said = run("pairs", "triples", "-t", place / "t", *common(place, "triples"), "--relations", "isa")
     assert "triples: 1 triple of 1 kind, 8 names" in said
     assert "2 in all, 1 of other kinds" in said
@@ -115,15 +115,15 @@ def test_what_pairs_hold_is_told(tmp_path: Path) -> None:
     common = ("-t", tmp_path / "t", "-e", tmp_path / "base")
     run("pairs", "build", *common, "-o", tmp_path / "pairs", "--seed", "7")
     told = json.loads(run("pairs", "info", tmp_path / "pairs", "--json"))
-    assert (told["pairs"], told["names"], told["concepts"], told["texts_of_several_concepts"]) == (2, 5, 3, 1)
+    assert (told["n_pairs"], told["n_names"], told["n_concepts"], told["n_texts_of_several_concepts"]) == (2, 5, 3, 1)
     assert (told["normalisation"], told["seed"]) == ("sapbert", 7)
-    assert [one.split()[0] for one in told["made_from"]] == ["terminology"]
+    assert [one["kind"] for one in told["made_from"]] == ["terminology"]
     said = run("pairs", "info", tmp_path / "pairs", "--encoder", tmp_path / "base")
     # The tokeniser made here does not say how its pieces are put together.
     assert re.search(r"(heart disease +cold|cold +heart disease)", said.replace(" ##", "")), said
     run("pairs", "triples", *common, "-o", tmp_path / "triples")
     told = json.loads(run("pairs", "info", tmp_path / "triples", "--json", "-e", tmp_path / "base"))
-    assert (told["triples"], told["concepts"]) == (3, 3)
+    assert (told["n_triples"], told["n_concepts"]) == (3, 3)
     assert told["triples_by_relation"] == {"isa": 2, "near": 1, "part_of": 0}
     shown = [{what: text.replace(" ##", "") for what, text in one.items()} for one in told["examples"]]
     assert {"head": "bone disease", "relation": "near", "tail": "liver"} in shown

@@ -66,7 +66,7 @@ def test_the_whole_road(place: Path, tmp_path: Path, schema: Schema) -> None:
     assert (tmp_path / "ours.csv").read_text() == (tmp_path / "theirs.csv").read_text()
     said.append(run("verify", linker, *where))
     assert "vectors in PostgreSQL: 5 rows" in said[-1]
-    assert json.loads(run("verify", linker, "--json", *where))["rows_read_in_table"] == 5
+    assert json.loads(run("verify", linker, "--json", *where))["n_rows_read_in_table"] == 5
     unread = CliRunner().invoke(app, ["verify", str(linker)], catch_exceptions=False)
     assert "were not read: give --database" in unread.stderr
     other = invoke("linker", "update", linker, "-t", place / "new", "--check", *where)
@@ -86,7 +86,7 @@ def test_the_whole_road(place: Path, tmp_path: Path, schema: Schema) -> None:
 
 def test_info_of_another_linker(place: Path) -> None:
     about = json.loads(run("linker", "info", place / "exact", "--json"))
-    assert (about["index"], about["vectors"], about["concepts"], about["stages"]) == (
+    assert (about["index"], about["vectors"], about["n_concepts"], about["stages"]) == (
         "exact",
         "fp32",
         3,

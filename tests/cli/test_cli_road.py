@@ -234,8 +234,8 @@ def test_verify(place: Path) -> None:
 
 def test_verify_for_programs(place: Path, tmp_path: Path) -> None:
     whole = json.loads(ok("verify", place / "linker", "--json"))
-    assert (whole["folder"], whole["kind"], whole["is_whole"]) == (str(place / "linker"), "linker", True)
-    assert whole["files"] == len(read_manifest(place / "linker").files)
+    assert (whole["path"], whole["kind"], whole["is_whole"]) == (str(place / "linker"), "linker", True)
+    assert whole["n_files"] == len(read_manifest(place / "linker").files)
     assert "problem" not in whole
     assert sorted(parent["kind"] for parent in whole["made_from"]) == ["encoder", "terminology"]
     shutil.copytree(place / "linker", tmp_path / "linker")
@@ -243,11 +243,11 @@ def test_verify_for_programs(place: Path, tmp_path: Path) -> None:
     damaged = onoma("verify", tmp_path / "linker", "--json")
     told = json.loads(damaged.stdout)
     assert damaged.returncode == 1
-    assert (told["kind"], told["is_whole"], told["files"]) == ("linker", False, whole["files"])
+    assert (told["kind"], told["is_whole"], told["n_files"]) == ("linker", False, whole["n_files"])
     assert "texts.utf8 is missing" in told["problem"]
     assert told["problem"] in damaged.stderr
     nothing = json.loads(onoma("verify", tmp_path / "none", "--json").stdout)
-    assert set(nothing) == {"folder", "is_whole", "problem"}
+    assert set(nothing) == {"path", "is_whole", "problem"}
 
 
 @pytest.mark.parametrize(

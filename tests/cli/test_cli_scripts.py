@@ -36,6 +36,13 @@ def strict(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
+def told(*words: str | Path) -> Any:
+    """What a command says with ``--json``, which is all on its standard output."""
+    done = onoma(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    return strict(done.stdout)
+
+
 @pytest.fixture(scope="module")
 def terminology(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scripts")
@@ -59,6 +66,40 @@ def test_json_is_json_whatever_the_encoding_colours_and_width(terminology: Path,
     assert (hit["concept_id"], hit["preferred_name"]) == ("A:1", "Fièvre")
 
 
-def test_a_number_that_json_does_not_have_is_no_output() -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        show.json_document({"loss": float("nan")})
+def test_reports_for_programs(terminology: Path, tmp_path: Path) -> None:
+    codes = terminology.parent / "codes.csv"
+    made = told("terminology", "import", "table", codes, "-o", tmp_path / "t", *COLUMNS)
+    assert (made["path"], made["n_concepts"], made["n_names"], made["n_rejected"]) == (str(tmp_path / "t"), 2, 3, 0)
+    (tmp_path / "more.csv").write_text("id,name\nB:1,heart attack\nB:1,cardiac infarction\nB:2,fever\n")
+    told("terminology", "import", "table", tmp_path / "more.csv", "-o", tmp_path / "more", *COLUMNS)
+    enriched = told("terminology", "enrich", terminology, "--from", tmp_path / "more", "-o", tmp_path / "enriched")
+    assert (enriched["n_added"], enriched["parts"][0]["n_matched_by"]["name"]) == (1, 1)
+    merged = told("terminology", "merge", terminology, tmp_path / "more", "-o", tmp_path / "merged")
+    assert [part["path"] for part in merged["parts"]] == [str(terminology), str(tmp_path / "more")]
+    exported = told("terminology", "export", "biosyn", terminology, "-o", tmp_path / "names.txt")
+    assert (exported["path"], exported["format"], exported["n_names"]) == (str(tmp_path / "names.txt"), "biosyn", 3)
+
+
+def test_reports_of_linkers_for_programs(terminology: Path, tmp_path: Path) -> None:
+    built = onoma("linker", "build", "-t", terminology, "--no-encoder", "-o", tmp_path / "linker")
+    assert built.returncode == 0, built.stderr
+    mentions = "".join(f"A:2||heart attack {n}\n" for n in range(60))
+    (tmp_path / "own.txt").write_text(f"{mentions}A:9||cold\nwithout code\n")
+    annotated = ("--mentions", tmp_path / "own.txt", "--on-error", "skip")
+    tuned = told("linker", "tune", tmp_path / "linker", *annotated, "--calibration", "none")
+    assert (tuned["n_mentions"], tuned["n_unknown"], tuned["n_rejected"]) == (61, 1, 1)
+    assert 0 < tuned["accuracy"]["after"]["at_1"] <= 1
+    counted = told("linker", "add-prior", tmp_path / "linker", tmp_path / "own.txt", "--on-error", "skip")
+    assert (counted["n_mentions"], counted["n_concepts"], counted["prior_weight"]) == (61, 1, None)
+    about = told("linker", "info", tmp_path / "linker")
+    assert (about["n_mentions_tuned_on"], about["n_mentions_of_prior"]) == (61, 61)
+    (tmp_path / "own.txt").write_text("A:2||heart attack\n")
+    own = ("own", "--data", tmp_path / "own.txt", "--linker", tmp_path / "linker")
+    measured = told("benchmark", "run", *own, "-o", tmp_path / "results")
+    assert measured.pop("path") == str(tmp_path / "results")
+    assert measured == json.loads((tmp_path / "results" / "results.json").read_text())
+
+
+def test_numbers_that_json_does_not_have_are_null(capsys: pytest.CaptureFixture[str]) -> None:
+    show.json_document({"loss": float("nan"), "best": [float("-inf"), 0.5]})
+    assert strict(capsys.readouterr().out) == {"loss": None, "best": [None, 0.5]}

@@ -52,6 +52,15 @@ def test_development_data_are_measured_and_told(place: Path, tmp_path: Path) -> 
     assert re.search(r"trained 4 steps in .*, loss \d+\.\d+ -> \d+\.\d+, acc@1 [01]\.\d+", done.stdout)
 
 
+def test_a_run_is_told_to_programs(place: Path, tmp_path: Path) -> None:
+    told = json.loads(train(place, tmp_path / "e", "--json").stdout)
+    report = json.loads((tmp_path / "e" / "train.json").read_text())
+    assert told == {"path": str(tmp_path / "e"), **{name: value for name, value in report.items() if name != "log"}}
+    told = json.loads(train(place, tmp_path / "g", "--grid", place / "grid.toml", "--json").stdout)
+    assert [made["status"] for made in told["combinations"]] == ["done", "done"]
+    assert {Path(told["path"]) / made["name"] for made in told["combinations"]} < set((tmp_path / "g").iterdir())
+
+
 @pytest.mark.parametrize("keep", ["last", "best"])
 def test_the_score_told_is_that_of_what_is_saved(place: Path, tmp_path: Path, keep: str) -> None:
     settings = ["evaluate_steps=1", "learning_rate=100", "warmup_steps=0", f"keep={keep}"]  # which spoils the encoder

@@ -33,9 +33,9 @@ def test_the_report_as_json(linker: Path, tmp_path: Path) -> None:
     arguments = ["map", linker, "-i", source, "-c", "mention", "-o", output, "--json"]
     done = CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=False)
     told = json.loads(done.stdout)
-    assert (told["n_rows"], told["n_linked"], told["n_mentions"], told["output"]) == (20, 16, 12, str(output))
-    assert told["linker"] == Linker.open(linker).fingerprint
-    assert told["input"] == hashlib.sha256(source.read_bytes()).hexdigest()
+    assert (told["n_rows"], told["n_linked"], told["n_mentions"], told["path"]) == (20, 16, 12, str(output))
+    assert told["linker_fingerprint"] == Linker.open(linker).fingerprint
+    assert told["input_sha256"] == hashlib.sha256(source.read_bytes()).hexdigest()
     assert told["onoma"] == __version__
 
 

@@ -70,7 +70,7 @@ class Comparison:
         first: How the first system is called.
         second: How the second is.
         n_queries: Number of queries.
-        n_distinct: Distinct mentions among them, case aside.
+        n_distinct_mentions: Distinct mentions among them, case aside.
         differences: By k of acc@k.
         seed: Of the resampling.
         n_names: Of two linkers how many names each has, if these, or their order, are not the same.
@@ -82,7 +82,7 @@ class Comparison:
     first: str
     second: str
     n_queries: int
-    n_distinct: int
+    n_distinct_mentions: int
     differences: dict[int, Difference]
     seed: int
     n_names: tuple[int, int] | None = None
@@ -95,7 +95,7 @@ class Comparison:
     def __str__(self) -> str:
         """A few lines for people, in per cent."""
         lines = [
-            f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct:,} distinct)",
+            f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct_mentions:,} distinct)",
             f"{self.second} less {self.first}, points:",
         ]
         for k, one in self.differences.items():
@@ -146,7 +146,7 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
         first=_name(one, other),
         second=_name(other, one),
         n_queries=len(one.answers),
-        n_distinct=n_distinct_of(one),
+        n_distinct_mentions=n_distinct_of(one),
         differences={
             k: difference(right_at(one.answers, k), right_at(other_answers, k), clusters, mentions_of(one), seed)
             for k in sorted(cutoffs)

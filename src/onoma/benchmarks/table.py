@@ -95,7 +95,7 @@ class ResultTable:
         task: Name of the task.
         split: What of it was measured.
         n_queries: Number of queries.
-        n_distinct: Distinct mentions among them, case aside.
+        n_distinct_mentions: Distinct mentions among them, case aside.
         rows: Systems, in the order given.
         against: Name of the system that the others are compared with, if one is.
         seed: Of the resampling.
@@ -106,7 +106,7 @@ class ResultTable:
     task: str
     split: str
     n_queries: int
-    n_distinct: int
+    n_distinct_mentions: int
     rows: tuple[TableRow, ...]
     against: str | None
     seed: int
@@ -196,8 +196,8 @@ class ResultTable:
 
     def _in_words(self) -> str:
         said = [
-            f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct:,} distinct mentions); per cent, "
-            f"95 % bootstrap intervals over {self.clusters}"
+            f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct_mentions:,} distinct mentions); "
+            f"per cent, 95 % bootstrap intervals over {self.clusters}"
         ]
         if any(row.n_runs > 1 for row in self.rows):
             said.append("mean and standard deviation of runs")
@@ -268,7 +268,7 @@ def tabulate_results(
         task=first.about["task"],
         split=first.about["split"],
         n_queries=len(first.answers),
-        n_distinct=n_distinct_of(first),
+        n_distinct_mentions=n_distinct_of(first),
         rows=tuple(
             TableRow(name=name, n_runs=len(of_system), cells={k: cells[k][name] for k in cutoffs})
             for name, of_system in runs.items()

@@ -127,6 +127,7 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the confidence intervals.")] = 0,
     precision: Precision = "fp32",
     database: Database = None,
+    as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Run a task with an encoder or a baseline (the task's own dictionary) or with a linker (the linker's dictionary).
@@ -213,7 +214,10 @@ def run(
             overwrite=force,
             progress=update,
         )
-    show.out.print(str(result))
+    if as_json:
+        show.json_document({"path": result.path, **result.as_json()})
+    else:
+        show.out.print(str(result))
     if opened is not None and not sparse and (weight := opened.folder.sparse_weight or 0) > 0:
         show.remark(
             f"names are ranked by the cosine of their vectors alone: the weight of n-grams that {opened.name} has, "

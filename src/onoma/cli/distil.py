@@ -13,6 +13,7 @@ from onoma.cli.options import (
     Development,
     EncoderOut,
     Force,
+    Json,
     MentionColumn,
     MentionEncoding,
     RecipeName,
@@ -45,6 +46,7 @@ def distil(
     encoding: MentionEncoding = "utf-8",
     database: Database = None,
     track: Track = None,
+    as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Train a small encoder to find names as near one another as a large one does (distillation).
@@ -80,4 +82,4 @@ def distil(
             progress=bar.on_progress,
         )
     if is_main():
-        show.training_report(report, out)
+        show.training_report(report, out, as_json=as_json)

@@ -52,7 +52,7 @@ def info(encoder: EncoderName, as_json: Json = False) -> None:
         ("licence of that", origin.base_licence or "" if origin.base else ""),
         ("precision", "" if found.precision == "fp32" else f"{found.precision}, no fp32"),
         ("fingerprint", found.fingerprint),
-        *((f"made from {kind}", fingerprint) for kind, fingerprint in found.parents),
+        *((f"made from {parent.kind}", parent.fingerprint) for parent in found.made_from),
         ("written", found.created or ""),
         ("benchmark results", ", ".join(found.results)),
     ]

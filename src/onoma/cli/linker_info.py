@@ -35,7 +35,7 @@ def info(
     if as_json:
         show.json_document({name: value for name, value in facts.items() if value is not None})
         return
-    rows = [[name.replace("_", " "), _shown(name, value)] for name, value in facts.items() if value is not None]
+    rows = [[show.in_words(name), _shown(name, value)] for name, value in facts.items() if value is not None]
     show.table(["", "linker"], rows)
 
 
@@ -47,13 +47,13 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
     index, encoded_in = config.get("index", {}), config.get("names_encoded_in")
     parents = {parent.kind: parent.fingerprint for parent in manifest.parents}
     return {
-        "concepts": config["n_concepts"],
-        "concepts_without_name": config["n_nameless"],
-        "texts": config["n_texts"],
-        "texts_not_read": config.get("n_unread"),
+        "n_concepts": config["n_concepts"],
+        "n_concepts_without_name": config["n_nameless"],
+        "n_texts": config["n_texts"],
+        "n_texts_not_read": config.get("n_unread"),
         "normalisation": config["normalisation"],
         "stages": list(settings.stages),
-        "terminology": parents["terminology"],
+        "terminology_fingerprint": parents["terminology"],
         "encoder": config.get("encoder_name"),
         "encoder_fingerprint": config.get("encoder_fingerprint"),
         "encoder_precision": config.get("precision"),
@@ -61,15 +61,15 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
         "index": index.get("kind"),
         "vectors": index.get("vectors"),
         "dimensions": None if record is None else record.width,
-        "candidates_scored_exactly": None if record is None else record.n_scored,
+        "n_candidates_scored_exactly": None if record is None else record.n_scored,
         "recall": index.get("recall"),
         "table": index.get("table"),
         "vectors_fingerprint": index.get("fingerprint"),
         "ngrams": config["ngrams"],
         "reranker": config.get("reranker"),
-        "tuned_on_mentions": config.get("tuning", {}).get("n_mentions"),
+        "n_mentions_tuned_on": config.get("tuning", {}).get("n_mentions"),
         "tuned_with_an_earlier_release": is_of_earlier_release(settings, config) or None,
-        "prior_of_mentions": config.get("prior", {}).get("n_mentions"),
+        "n_mentions_of_prior": config.get("prior", {}).get("n_mentions"),
         "prior_weight": settings.prior_weight,
         "rerank_weight": settings.rerank_weight,
         "confidence_with_stages": list(settings.calibrated_stages) or None,

@@ -10,6 +10,7 @@ import typer
 from onoma.cli.options import (
     CodeColumn,
     Database,
+    Json,
     LinkerFolder,
     MentionColumn,
     MentionEncoding,
@@ -91,6 +92,7 @@ def tune(
     on_error: OnError = "strict",
     encoding: MentionEncoding = "utf-8",
     database: Database = None,
+    as_json: Json = False,
 ) -> None:
     """Learn from development mentions how searches are fused, what frequency counts for, how far to trust an answer.
 
@@ -129,6 +131,11 @@ def tune(
     if prior is not None and counting is not None:
         _show_left_out(prior, counting)
     _show_mentions(report)
+    if as_json:
+        _show_lost(before, report)
+        n_rejected = len(reading.rejects) + (0 if counting is None else len(counting.rejects))
+        show.json_document({"path": linker, **vars(report), "n_rejected": n_rejected})
+        return
     show.out.print(
         f"{linker}: tuned on {show.count(report.n_mentions, 'mention')}, {report.n_no_concept:,} of them without a "
         f"concept; stages {', '.join(report.stages)}",
@@ -164,6 +171,7 @@ def add_prior(
     on_error: OnError = "strict",
     encoding: MentionEncoding = "utf-8",
     database: Database = None,
+    as_json: Json = False,
 ) -> None:
     """Count how often mentions mean each concept, in place of what was counted before.
 
@@ -181,9 +189,13 @@ def add_prior(
     annotated = read_mentions(mentions, reading, mention_format=written)
     report = count(linker, annotated, weight=weight, database=database)
     _show_left_out(mentions, reading)
-    _show_prior(report)
     settings = LinkerSettings.open(linker)
-    show.out.print(f"stages {', '.join(settings.stages)}")
+    if as_json:
+        told = {"stages": settings.stages, "prior_weight": settings.prior_weight, "n_rejected": len(reading.rejects)}
+        show.json_document({"path": linker, **vars(report), **told})
+    else:
+        _show_prior(report)
+        show.out.print(f"stages {', '.join(settings.stages)}")
     if settings.prior_weight is None:
         show.remark(
             "counts order equally good concepts; how much they count beyond that is learned by onoma linker tune "

@@ -153,7 +153,7 @@ def map_(
         show.remark("What was done so far is kept beside the output: run the same command again to go on.")
         raise
     if as_json:
-        show.json_document({**asdict(report), "output": output})
+        show.json_document({**asdict(report), "path": output})
     written = f"; {show.count(report.n_written, 'row')} written" if report.n_written != report.n_rows else ""
     show.remark(
         f"{output}: {show.count(report.n_rows, 'row')}, {report.n_linked:,} of them linked; "

@@ -48,7 +48,7 @@ def info(
         found = {**facts, **({} if shown is None else {"examples": shown})}
         show.json_document({name: value for name, value in found.items() if value is not None})
         return
-    rows = [(name.replace("_", " "), _shown(value)) for name, value in facts.items() if value is not None]
+    rows = [(show.in_words(name), _shown(value)) for name, value in facts.items() if value is not None]
     show.table(["", opened.manifest.kind], rows)
     if shown is not None:
         show.out.print()
@@ -62,25 +62,25 @@ def _facts(opened: PairSet | TripleSet) -> dict[str, Any]:
 
     manifest, config = opened.manifest, opened.manifest.config
     classes = np.unique(opened.labels)
-    facts: dict[str, Any] = {"names": len(opened.store), "concepts": len(classes)}
+    facts: dict[str, Any] = {"n_names": len(opened.store), "n_concepts": len(classes)}
     if isinstance(opened, PairSet):
-        facts = {"pairs": len(opened.pairs), **facts}
+        facts = {"n_pairs": len(opened.pairs), **facts}
     else:
         counts = np.bincount(opened.triples[:, 1], minlength=len(opened.relation_names)).tolist()
         by_relation = dict(zip(opened.relation_names, counts, strict=True))
-        facts = {"triples": len(opened.triples), "triples_by_relation": by_relation, **facts}
+        facts = {"n_triples": len(opened.triples), "triples_by_relation": by_relation, **facts}
     if opened.text_labels is not None:
         each = np.unique(np.stack([opened.text_labels, opened.labels]), axis=1)
-        facts["texts_of_several_concepts"] = int((np.bincount(each[0]) > 1).sum())
+        facts["n_texts_of_several_concepts"] = int((np.bincount(each[0]) > 1).sum())
     lengths = np.diff(opened.store.offsets)
     facts["tokens_per_name"], facts["tokens_of_the_longest"] = round(float(lengths.mean()), 1), int(lengths.max())
     known = {name: value for name, value in config.items() if name not in {"merged", "relations_found"}}
     return {
         **facts,
         **known,
-        "merged_from": len(config["merged"]) if "merged" in config else None,
+        "n_merged": len(config["merged"]) if "merged" in config else None,
         "seed": manifest.seed,
-        "made_from": [f"{parent.kind} {parent.fingerprint}" for parent in manifest.parents] or None,
+        "made_from": [parent.model_dump() for parent in manifest.parents] or None,
         "created": manifest.created,
         "onoma": manifest.onoma_version,
     }
@@ -124,7 +124,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list):
-        return ", ".join(map(str, value))
+        return ", ".join(" ".join(one.values()) if isinstance(one, dict) else str(one) for one in value)
     if isinstance(value, dict):
         return ", ".join(f"{name} {_shown(one)}" for name, one in value.items())
     return str(value)

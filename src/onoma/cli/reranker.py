@@ -13,6 +13,7 @@ from onoma.cli.options import (
     Database,
     Development,
     Force,
+    Json,
     MentionColumn,
     MentionEncoding,
     Settings,
@@ -53,6 +54,7 @@ def train(
     settings: Settings = None,
     track: Track = None,
     database: Database = None,
+    as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Train a cross-encoder to tell a linker's right candidates from its wrong ones.
@@ -89,7 +91,7 @@ def train(
         )
     if not is_main():
         return
-    show.training_report(report, out)
+    show.training_report(report, out, as_json=as_json)
     alone = [data["linker"]["at_1"] for data in report.data["development"]]
     before = f"; the linker alone has acc@1 {sum(alone) / len(alone):.4f}" if alone else ""
     about = read_about(out)

@@ -102,8 +102,12 @@ def plain(text: str) -> Text:
 
 
 def json_document(record: object) -> None:
-    """Print what a command has to say as JSON, over several lines: all that it writes to standard output."""
-    typer.echo(_as_json(record, indent=2))
+    """Print what a command has to say as JSON, over several lines: all that it writes to standard output.
+
+    A number that is not finite, as a loss may be, is null: JSON has no word for it.
+    """
+    finite = json.loads(json.dumps(record, default=_as_simple), parse_constant=lambda _: None)
+    typer.echo(_as_json(finite, indent=2))
 
 
 def json_line(record: object) -> None:
@@ -129,6 +133,11 @@ def _as_simple(value: object) -> object:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def in_words(field: str) -> str:
+    """How a person reads the name of a field: ``in_words("n_concepts")`` is ``"concepts"``."""
+    return field.removeprefix("n_").replace("_", " ")
 
 
 def remark(text: str) -> None:
@@ -301,8 +310,11 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def training_report(report: TrainingReport, encoder: Path) -> None:
-    """What a finished run came to, in a line of the result."""
+def training_report(report: TrainingReport, encoder: Path, *, as_json: bool = False) -> None:
+    """What a finished run came to, in a line of the result or as JSON."""
+    if as_json:
+        json_document({"path": encoder, **report.figures()})
+        return
     measured = {evaluation["step"]: evaluation["at_1"] for evaluation in report.evaluations}
     saved, best = measured.get(report.saved_step), report.best
     score = "" if saved is None else f", acc@1 {saved:.4f}"

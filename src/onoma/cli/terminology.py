@@ -37,6 +37,7 @@ def import_(
         Literal["strict", "skip"],
         typer.Option("--on-error", help="Stop at the first bad row, or skip, count and list them."),
     ] = "strict",
+    as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Read a terminology into a folder that every other command opens.
@@ -57,7 +58,10 @@ def import_(
             options=parse_assignments(settings or []),
             progress=update,
         )
-    show.out.print(str(report))
+    if as_json:
+        show.json_document(report)
+    else:
+        show.out.print(str(report))
 
 
 @app.command("list")
@@ -110,6 +114,7 @@ def fetch(
     import_to: Annotated[
         Path | None, typer.Option("--import", metavar="DIR", help="Import it right away into this terminology folder.")
     ] = None,
+    as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Fetch a vocabulary from its publisher: resumed where it was cut, checked, recorded.
@@ -134,14 +139,18 @@ def fetch(
         show.remark(f"licence: {entry.licence}; {entry.page}")
     with show.progress_bar(f"fetching {name}", "MB") as update:
         report = fetch_vocabulary(name, out, url=url, sha256=sha256, md5=md5, overwrite=force, progress=update)
-    show.out.print(str(report))
-    if import_to is None:
-        return
-    with show.progress_bar(f"reading {report.path}", "rows") as update:
-        imported = import_terminology(
-            entry.format, report.path, import_to, overwrite=force, options=entry.options, progress=update
-        )
-    show.out.print(str(imported))
+    if not as_json:
+        show.out.print(str(report))
+    imported = None
+    if import_to is not None:
+        with show.progress_bar(f"reading {report.path}", "rows") as update:
+            imported = import_terminology(
+                entry.format, report.path, import_to, overwrite=force, options=entry.options, progress=update
+            )
+    if as_json:
+        show.json_document({**vars(report), "imported": imported})
+    elif imported is not None:
+        show.out.print(str(imported))
 
 
 @app.command()
@@ -153,6 +162,7 @@ def export(
         Literal["strict", "skip"],
         typer.Option("--on-error", help="Stop at the first value the format cannot hold, or leave out and count them."),
     ] = "strict",
+    as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Write a terminology in a format that other tools read.
@@ -164,7 +174,10 @@ def export(
     from onoma.terminology import export_terminology
 
     report = export_terminology(folder, format, out, on_error=on_error, overwrite=force)
-    show.out.print(str(report))
+    if as_json:
+        show.json_document(report)
+    else:
+        show.out.print(str(report))
 
 
 @app.command()
@@ -271,6 +284,7 @@ def merge(
         typer.Option("--prefix", metavar="NAME=PREFIX", help="Begin the codes of folder NAME with PREFIX, e.g. OURS:."),
     ] = None,
     vocabulary: Vocabularies = None,
+    as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Make one terminology of several.
@@ -294,7 +308,10 @@ def merge(
             overwrite=force,
             progress=update,
         )
-    show.out.print(str(report))
+    if as_json:
+        show.json_document(report)
+    else:
+        show.out.print(str(report))
 
 
 @app.command()
@@ -323,6 +340,7 @@ def enrich(
             help="List here which concepts were taken for which, by what, and the names they gave: a .parquet or .csv.",
         ),
     ] = None,
+    as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Add the synonyms that other terminologies have for the concepts of this one.
@@ -358,7 +376,10 @@ def enrich(
         )
     if matches is not None:
         write_list(report.matches, matches, overwrite=force)
-    show.out.print(str(report))
+    if as_json:
+        show.json_document(report.figures())
+    else:
+        show.out.print(str(report))
 
 
 @app.command()

@@ -13,6 +13,7 @@ from onoma.cli.options import (
     Development,
     EncoderOut,
     Force,
+    Json,
     LeaveOut,
     MentionColumn,
     MentionEncoding,
@@ -68,6 +69,7 @@ def train(
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw the grid's scores: .png, .svg or .pdf; replaced if there."),
     ] = None,
+    as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Train an encoder on the synonyms of a terminology, or on pairs made before.
@@ -125,7 +127,7 @@ def train(
             on_event=show.remark,
         )
         if is_main():
-            _show_grid(varied, table, out, plot, on_pairs=pairs is not None)
+            _show_grid(varied, table, out, plot, on_pairs=pairs is not None, as_json=as_json)
         return
     loaded = Recipe.load(recipe, given)
     left_out = None
@@ -169,15 +171,42 @@ def train(
                 progress=bar.on_progress,
             )
     if is_main():
-        show.training_report(report, out)
+        show.training_report(report, out, as_json=as_json)
 
 
-def _show_grid(grid: Grid, table: Sequence[Trained], out: Path, plot: Path | None, *, on_pairs: bool) -> None:
+def _show_grid(
+    grid: Grid, table: Sequence[Trained], out: Path, plot: Path | None, *, on_pairs: bool, as_json: bool
+) -> None:
     from onoma.cli import show
     from onoma.training.grid_plot import plot_grid
     from onoma.training.grid_table import DONE, TABLE_NAME
 
     finished = [made for made in table if made.status == DONE]
+    if as_json:
+        show.json_document({"path": out, "combinations": table})
+    else:
+        _show_combinations(finished)
+    score = next(iter(finished[0].scores), "") if finished else ""
+    if score and (queries := finished[0].queries):
+        n_queries = ", ".join(f"{name} ({show.count(n, 'query', 'queries')})" for name, n in queries.items())
+        show.remark(f"Scores are of {n_queries}: a difference of a query or two is chance.")
+    if not score:
+        measuring = "--development FILE with --development-terminology DIR" if on_pairs else "--hide N"
+        show.remark(f"Sorted by loss, which says little between losses, minings and batches: {measuring} measures.")
+    if plot is not None and finished:
+        plot_grid(grid, table, plot, overwrite=True)
+        show.remark(f"{plot}: a picture of it")
+    show.remark(f"{out / TABLE_NAME}: all of it")
+    if failed := [made.name for made in table if made.status != DONE]:
+        raise TrainingError(
+            f"{len(failed)} of {len(table)} combinations failed: {', '.join(failed[:5])}"
+            f"{' ...' if len(failed) > 5 else ''}. {out / TABLE_NAME} says why; the same command tries them again."
+        )
+
+
+def _show_combinations(finished: Sequence[Trained]) -> None:
+    from onoma.cli import show
+
     score = next(iter(finished[0].scores), "") if finished else ""
     scored = [score, "untrained"] if any(score in made.untrained for made in finished) else [score] if score else []
     show.table(
@@ -194,21 +223,6 @@ def _show_grid(grid: Grid, table: Sequence[Trained], out: Path, plot: Path | Non
         ],
         numeric=[*scored, "loss", "steps", "time"],
     )
-    if score and (queries := finished[0].queries):
-        n_queries = ", ".join(f"{name} ({show.count(n, 'query', 'queries')})" for name, n in queries.items())
-        show.remark(f"Scores are of {n_queries}: a difference of a query or two is chance.")
-    if not score:
-        measuring = "--development FILE with --development-terminology DIR" if on_pairs else "--hide N"
-        show.remark(f"Sorted by loss, which says little between losses, minings and batches: {measuring} measures.")
-    if plot is not None and finished:
-        plot_grid(grid, table, plot, overwrite=True)
-        show.remark(f"{plot}: a picture of it")
-    show.remark(f"{out / TABLE_NAME}: all of it")
-    if failed := [made.name for made in table if made.status != DONE]:
-        raise TrainingError(
-            f"{len(failed)} of {len(table)} combinations failed: {', '.join(failed[:5])}"
-            f"{' ...' if len(failed) > 5 else ''}. {out / TABLE_NAME} says why; the same command tries them again."
-        )
 
 
 def _score(value: float | None) -> str:

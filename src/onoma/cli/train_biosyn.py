@@ -12,6 +12,7 @@ from onoma.cli.options import (
     Development,
     EncoderOut,
     Force,
+    Json,
     MentionColumn,
     MentionEncoding,
     RecipeName,
@@ -52,6 +53,7 @@ def train_biosyn(
     code_column: CodeColumn = None,
     encoding: MentionEncoding = "utf-8",
     track: Track = None,
+    as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Train an encoder to rank the names of a dictionary for annotated mentions (BioSyn).
@@ -86,5 +88,5 @@ def train_biosyn(
             progress=bar.on_progress,
         )
     if is_main():
-        show.training_report(report, out)
+        show.training_report(report, out, as_json=as_json)
         show.remark(f"sparse weight beside the cosine: {read_folder(out).sparse_weight:.4f}")

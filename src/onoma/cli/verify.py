@@ -50,7 +50,7 @@ def verify(
     if as_json:
         facts = _facts(folder, manifest)
         if has_table:
-            facts["rows_read_in_table"] = 0 if in_table is None else in_table[0]
+            facts["n_rows_read_in_table"] = 0 if in_table is None else in_table[0]
         show.json_document(facts)
         return
     size = sum(entry.bytes for entry in manifest.files.values())
@@ -70,16 +70,16 @@ def verify(
 
 def _facts(folder: Path, manifest: Manifest | None, *, problem: str | None = None) -> dict[str, Any]:
     """What there is to say; the manifest of a folder that is not whole may not be readable."""
-    facts: dict[str, Any] = {"folder": str(folder), "is_whole": problem is None}
+    facts: dict[str, Any] = {"path": str(folder), "is_whole": problem is None}
     if problem is not None:
         facts["problem"] = problem
     if manifest is not None:
         facts |= {
             "kind": manifest.kind,
-            "format": manifest.format_version,
-            "files": len(manifest.files),
-            "bytes": sum(entry.bytes for entry in manifest.files.values()),
-            "fingerprint": manifest.fingerprint,
+            "format_version": manifest.format_version,
+            "n_files": len(manifest.files),
+            "n_bytes": sum(entry.bytes for entry in manifest.files.values()),
+            "files_fingerprint": manifest.fingerprint,
             "made_from": [parent.model_dump() for parent in manifest.parents],
             "created": manifest.created,
             "onoma": manifest.onoma_version,

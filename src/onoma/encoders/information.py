@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from onoma.artifacts import read_manifest
+from onoma.artifacts import Parent, read_manifest
 from onoma.encoders.agreement import Agreement, read_agreements
 from onoma.encoders.folders import ADAPTED_PREFIX, OnnxPrecision, Origin, family_of
 from onoma.encoders.json_files import read_json
@@ -31,7 +31,7 @@ class EncoderInfo:
         precision: fp32, or of a folder that has lower ones only, the first of these.
         fingerprint: In this precision.
         origin: Where it comes from.
-        parents: (kind, fingerprint) of what it was made from.
+        made_from: Kind and fingerprint of each of its parents.
         created: When Onoma wrote the folder; None if another tool did.
         files: Bytes of each file of the encoder.
         agreements: What was measured of each lower precision.
@@ -50,7 +50,7 @@ class EncoderInfo:
     precision: OnnxPrecision
     fingerprint: str
     origin: Origin
-    parents: tuple[tuple[str, str], ...]
+    made_from: tuple[Parent, ...]
     created: str | None
     files: dict[str, int]
     agreements: dict[str, Agreement]
@@ -96,7 +96,7 @@ def encoder_info(source: str | Path) -> EncoderInfo:
         precision=found.precision,
         fingerprint=found.fingerprint,
         origin=found.origin,
-        parents=tuple((parent.kind, parent.fingerprint) for parent in manifest.parents) if manifest else (),
+        made_from=tuple(manifest.parents) if manifest else (),
         created=manifest.created if manifest else None,
         files=files,
         agreements=read_agreements(found.path),

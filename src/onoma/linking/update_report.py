@@ -58,7 +58,7 @@ class UpdateReport:
         """All but the tables, JSON-serialisable."""
         return {
             "linker": str(self.linker),
-            "out": str(self.out),
+            "path": str(self.out),
             "is_current": self.is_current,
             "n_concepts": list(self.n_concepts),
             "n_texts": list(self.n_texts),
@@ -68,7 +68,7 @@ class UpdateReport:
             "n_encoded": self.n_encoded,
             "n_texts_not_read": self.n_unread,
             "n_concepts_without_name": self.n_nameless,
-            "concepts": self.counts,
+            "counts": self.counts,
             "tuned_with_earlier_terminology": self.is_tuned,
             "counted_mentions": None
             if self.prior is None

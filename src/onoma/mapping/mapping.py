@@ -53,8 +53,8 @@ class MapReport(Counts):
             it, those of the table are unlike them. Unset under filters too.
         answers_nil: Its cross-encoder may answer that no concept is meant.
         seconds: That this run took.
-        linker: Its fingerprint, which the answers depend on.
-        input: SHA-256 of the input.
+        linker_fingerprint: Which the answers depend on.
+        input_sha256: Of the input.
         onoma: Version.
     """
 
@@ -62,8 +62,8 @@ class MapReport(Counts):
     development_confidence: float | None
     answers_nil: bool
     seconds: float
-    linker: str
-    input: str
+    linker_fingerprint: str
+    input_sha256: str
     onoma: str
 
 
@@ -194,8 +194,8 @@ def map_table(
             development_confidence=opened.development_confidence,
             answers_nil=opened.answers_nil,
             seconds=time.monotonic() - started,
-            linker=settings.linker,
-            input=settings.input,
+            linker_fingerprint=settings.linker,
+            input_sha256=settings.input,
             onoma=settings.onoma,
         )
 

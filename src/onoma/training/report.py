@@ -57,11 +57,14 @@ class TrainingReport:
     log: list[dict[str, Any]] = field(repr=False)
     """A `onoma.training.optimiser_step.DoneStep` for each step."""
 
+    def figures(self) -> dict[str, Any]:
+        """All but the log, JSON-serialisable."""
+        return {name: value for name, value in asdict(self).items() if name != "log"}
+
     def to_json(self) -> str:
         """The report as text, a line for each step of the log."""
-        content = asdict(self)
-        steps = ",\n  ".join(json.dumps(line) for line in content.pop("log"))
-        before = json.dumps(content, indent=1).removesuffix("\n}")
+        steps = ",\n  ".join(json.dumps(line) for line in self.log)
+        before = json.dumps(self.figures(), indent=1).removesuffix("\n}")
         return f'{before},\n "log": [\n  {steps}\n ]\n}}\n'
 
 

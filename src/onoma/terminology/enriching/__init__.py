@@ -111,6 +111,12 @@ class EnrichReport:
     matches: pl.DataFrame
     seconds: float
 
+    def figures(self) -> dict[str, object]:
+        """All but the matches, JSON-serialisable."""
+        parts = [{**vars(part), "path": str(part.path)} for part in self.parts]
+        figures = {name: value for name, value in vars(self).items() if name != "matches"}
+        return {**figures, "path": str(self.path), "parts": parts}
+
     def __str__(self) -> str:
         lines = [
             f"{self.path}: {self.n_concepts:,} concepts, {self.n_names:,} names, {self.n_added:,} of them new, for "
