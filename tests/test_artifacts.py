@@ -802,6 +802,14 @@ def test_where_one_stands_need_not_be_ones_own(monkeypatch: pytest.MonkeyPatch) 
             monkeypatch.undo()
 
 
+def test_a_dash_is_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="a folder is written here, not standard output"):
+        ensure_writable("-", "thing")
+    with pytest.raises(ConfigError, match="a file is written here, not standard output"):
+        ensure_file_writable("-")
+
+
 def test_a_name_beside_which_nothing_can_be_written_is_refused_early(tmp_path: Path) -> None:
     for ensure in (lambda path: ensure_writable(path, "thing"), ensure_file_writable):
         with pytest.raises(OSError, match="too long") as caught:

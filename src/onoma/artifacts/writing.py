@@ -87,7 +87,8 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
     Raises:
         ArtifactExistsError: ``path`` is taken, and ``overwrite`` is not set or it holds something of another kind;
             this process stands in it; or it lies in an artefact.
-        ConfigError: its name is not UTF-8, which not all that writes there can do; or ``overwrite`` is not a bool.
+        ConfigError: its name is a dash, or not UTF-8, which not all that writes there can do; or ``overwrite`` is not a
+            bool.
         InputError: it would lie in a file.
         OSError: its name is too long.
         UnavailableError: the system is Windows.
@@ -95,6 +96,7 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
     if overwrite not in (True, False):  # a text such as "no" would be true
         raise ConfigError(f"overwrite is True or False; found {overwrite!r}.")
     target = checked_path(path)
+    _ensure_named(target, "folder")
     check_system()
     ensure_outside(target)
     _ensure_utf8(target)
@@ -144,11 +146,12 @@ def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
 
     Raises:
         ArtifactExistsError: ``path`` is a folder, or a file and ``overwrite`` is not set; or it lies in an artefact.
-        ConfigError: its name is not UTF-8, which not all that writes there can do.
+        ConfigError: its name is a dash, or not UTF-8, which not all that writes there can do.
         OSError: nothing can be written there.
         UnavailableError: the system is Windows.
     """
     target = checked_path(path)
+    _ensure_named(target, "file")
     check_system()
     ensure_outside(target)
     _ensure_utf8(target)
@@ -163,13 +166,11 @@ def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
 
 
 def ensure_plain_name(path: str | Path) -> None:
-    """Refuse to write plain text to a file whose name says that it is compressed, or that it is standard output.
+    """Refuse to write plain text to a file whose name says that it is compressed.
 
     Raises:
-        ConfigError: it ends so, or is a dash.
+        ConfigError: it ends so.
     """
-    if str(path) == "-":
-        raise ConfigError("a file is written here, not standard output: give its name; found -.")
     suffix = Path(path).suffix.lower()
     if suffix in {".gz", ".zip"}:
         raise ConfigError(f"plain text is written here: give a file name without {suffix}; found {path}.")
@@ -182,6 +183,12 @@ def ensure_outside(target: Path) -> None:
         raise ArtifactExistsError(
             f"{target} lies in {around}, a folder that Onoma wrote and replaces as a whole. Choose another place."
         )
+
+
+def _ensure_named(target: Path, what: str) -> None:
+    """Refuse a dash, by which other commands mean standard output."""
+    if str(target) == "-":
+        raise ConfigError(f"a {what} is written here, not standard output: give its name; found -.")
 
 
 def _ensure_utf8(target: Path) -> None:
