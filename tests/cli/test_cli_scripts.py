@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,20 @@ def test_reports_of_linkers_for_programs(terminology: Path, tmp_path: Path) -> N
 def test_numbers_that_json_does_not_have_are_null(capsys: pytest.CaptureFixture[str]) -> None:
     show.json_document({"loss": float("nan"), "best": [float("-inf"), 0.5]})
     assert strict(capsys.readouterr().out) == {"loss": None, "best": [None, 0.5]}
+
+
+def test_a_folder_that_is_gone_is_named(terminology: Path, tmp_path: Path) -> None:
+    program = """
+import os, sys
+os.mkdir("gone")
+os.chdir("gone")
+os.rmdir("../gone")
+from onoma.cli import main
+main()
+"""
+    command = ["terminology", "export", "csv", terminology, "-o"]
+    run = partial(subprocess.run, check=False, capture_output=True, text=True, cwd=tmp_path)
+    failed = run([sys.executable, "-c", program, *command, "out"])
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "the folder in which this command was given is gone" in failed.stderr
+    assert run([sys.executable, "-c", program, *command, tmp_path / "out"]).returncode == 0

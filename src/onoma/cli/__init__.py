@@ -181,8 +181,18 @@ def _in_words(error: OSError) -> str:
         return _too_little_memory(error)
     if number in NO_ROOM:
         return _no_room(f"{place}: {error.strerror}" if place else error.strerror or str(error), number)
+    if number == errno.ENOENT and place is None and not _stands_somewhere():
+        return "the folder in which this command was given is gone. Give it in one that is there."
     told = f"{place or 'a file'} cannot be read or written: {error.strerror or error}."
     return f"{told} {_OPEN_MORE}" if number in _NO_DESCRIPTORS else told
+
+
+def _stands_somewhere() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _is_short_of_memory(error: Exception) -> bool:
