@@ -101,6 +101,17 @@ def test_reports_of_linkers_for_programs(terminology: Path, tmp_path: Path) -> N
     assert measured == json.loads((tmp_path / "results" / "results.json").read_text())
 
 
+@pytest.mark.parametrize("environment", [{}, {"COLUMNS": "20"}, {"TERM": "dumb"}])
+def test_a_row_is_a_line_where_there_is_no_terminal(terminology: Path, environment: dict[str, str]) -> None:
+    (terminology.parent / "long.csv").write_text(f"id,name\nB:1,{'long name ' * 25}\n")
+    folder = terminology.parent / "long"
+    imported = ("terminology", "import", "table", terminology.parent / "long.csv", "-o", folder, *COLUMNS, "--force")
+    assert onoma(*imported).returncode == 0
+    head, row = onoma("terminology", "search", folder, "long", **environment).stdout.splitlines()
+    assert head.split() == ["concept", "preferred", "name", "matched", "name", "status"]
+    assert row.split() == ["B:1", *["long", "name"] * 50, "active"]
+
+
 def test_numbers_that_json_does_not_have_are_null(capsys: pytest.CaptureFixture[str]) -> None:
     show.json_document({"loss": float("nan"), "best": [float("-inf"), 0.5]})
     assert strict(capsys.readouterr().out) == {"loss": None, "best": [None, 0.5]}

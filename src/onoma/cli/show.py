@@ -38,12 +38,15 @@ if TYPE_CHECKING:
     from onoma.training.optimiser_step import DoneStep
     from onoma.training.report import TrainingReport
 
+_NO_SCREEN = 1 << 16
+"""Columns where standard output is no terminal: a row of a table is a line of a file, to be found by grep."""
+
 out = Console(
     markup=False,
     highlight=False,
     emoji=False,
     soft_wrap=True,
-    width=None if sys.stdout is not None and sys.stdout.isatty() else 160,
+    width=None if sys.stdout is not None and sys.stdout.isatty() else _NO_SCREEN,
 )
 err = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
