@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from onoma.cli import show
+from onoma.cli.app import app
 
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "scripts.md").read_text(encoding="utf-8")
 COLUMNS = ("--set", "id=id", "--set", "name=name")
 
 
@@ -132,3 +138,58 @@ main()
     assert (failed.returncode, failed.stdout) == (1, "")
     assert "the folder in which this command was given is gone" in failed.stderr
     assert run([sys.executable, "-c", program, *command, tmp_path / "out"]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (0, "terminology info TERMS"),
+        (1, "terminology info TERMS/none"),
+        (1, "linker build -t TERMS -o TERMS2"),
+        (1, "verify TERMS/.."),
+        (2, "terminology info TERMS --nothing"),
+        (2, "terminology search TERMS a --limit 0"),
+        (2, "terminology info"),
+        (2, "nothing"),
+    ],
+)
+def test_statuses(terminology: Path, status: int, words: str) -> None:
+    done = onoma(*words.replace("TERMS", str(terminology)).split())
+    assert done.returncode == status
+    assert bool(done.stderr) is (status != 0)
+    assert bool(done.stdout) is (status == 0)
+    assert f"| {status} |" in PAGE
+
+
+def test_status_of_a_linker_of_another_release(terminology: Path, tmp_path: Path) -> None:
+    assert onoma("linker", "build", "-t", terminology, "--no-encoder", "-o", tmp_path / "linker").returncode == 0
+    check = ("linker", "update", tmp_path / "linker", "--check", "-t")
+    assert onoma(*check, terminology).returncode == 0
+    (tmp_path / "codes.csv").write_text("id,name\nA:1,fever\n")
+    onoma("terminology", "import", "table", tmp_path / "codes.csv", "-o", tmp_path / "other", *COLUMNS)
+    assert onoma(*check, tmp_path / "other").returncode == 3
+    assert onoma(*check, tmp_path / "none").returncode == 1
+
+
+def test_the_page_lists_all_commands_that_print_json() -> None:
+    def found(command: Any, words: str) -> Iterator[str]:
+        for name, below in getattr(command, "commands", {}).items():
+            yield from found(below, f"{words} {name}")
+        if any("--json" in parameter.opts for parameter in command.params):
+            yield words
+
+    listed = []
+    for row in re.findall(r"^\| (`onoma [^|]*) \|", PAGE, re.M):
+        first, *others = re.findall(r"`([^`]*)`", row)
+        listed += [first, *(f"{first.rpartition(' ')[0]} {other}" for other in others)]
+    assert sorted(listed) == sorted(found(typer.main.get_command(app), "onoma"))
+
+
+def test_the_page_lists_all_variables_of_onoma() -> None:
+    read = {
+        name
+        for file in (ROOT / "src").rglob("*.py")
+        for name in re.findall(r"\bONOMA_[A-Z_]+\b", file.read_text(encoding="utf-8"))
+    }
+    listed = set(re.findall(r"^\| `(ONOMA_[A-Z_]+)` \|", PAGE, re.M))
+    assert listed == read - {"ONOMA_ERROR"}  # a status, of processes that map
