@@ -18,6 +18,7 @@ from rich.console import Console
 from safetensors import SafetensorError
 
 import onoma
+from commands import invoke
 from onoma import cli
 from onoma.cli import app as commands
 from onoma.cli import show
@@ -248,3 +249,8 @@ def test_ctrl_c_while_the_command_line_is_being_imported_is_told_in_words() -> N
 def test_the_package_runs_as_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "onoma", "--version"], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == f"onoma {onoma.__version__}"
+
+
+def test_an_unknown_task_is_refused_before_an_encoder_is_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no benchmark 'nothing'"):
+        invoke("benchmark", "run", "nothing", "--data", tmp_path, "-e", tmp_path / "none", "-o", tmp_path / "out")

@@ -141,6 +141,7 @@ def run(
     jaro, jaro-winkler) for fuzzy; vectors=FILE for word-vectors, which needs it; normalisation=PRESET for all.
     """
     from onoma.benchmarks import own_task, run_benchmark
+    from onoma.benchmarks.tasks import get_task
     from onoma.cli import show
     from onoma.encoders import open_encoder
     from onoma.linking import Asking, Filters, Linker, Preparation
@@ -170,6 +171,8 @@ def run(
         raise ConfigError("--cluster is for task own: intervals of published tasks are over distinct mentions.")
     if context is not None and (task != "own" or linker is None or baseline is not None):
         raise ConfigError("--context is for task own with --linker: nothing else reads contexts.")
+    if task != "own":
+        get_task(task)  # an unknown one is refused before anything is opened, or looked for on the hub
     learned = learned_from or []
     if task != "own" and not learned and (column is not None or code_column is not None or encoding != "utf-8"):
         raise ConfigError(
