@@ -62,6 +62,7 @@ def test_pairs_of_every_sort_and_an_encoder_from_all_of_them(place: Path) -> Non
     told = json.loads(run("pairs", "info", place / "merged", "--json", "-e", place / "base", "--examples", "3"))
     assert (told["n_pairs"], told["n_names"], told["n_merged"], len(told["examples"])) == (14, 24, 3, 3)
     assert [one["kind"] for one in told["made_from"]].count("pairs") == 3
+    assert set(told["examples"][0]) == {"name", "means_the_same_as"}
     said = run("pairs", "triples", "-t", place / "t", *common(place, "triples"), "--relations", "isa")
     assert "triples: 1 triple of 1 kind, 8 names" in said
     assert "2 in all, 1 of other kinds" in said

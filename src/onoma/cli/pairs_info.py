@@ -52,7 +52,7 @@ def info(
     show.table(["", opened.manifest.kind], rows)
     if shown is not None:
         show.out.print()
-        show.table(list(shown[0]), [list(one.values()) for one in shown])
+        show.table([show.in_words(column) for column in shown[0]], [list(one.values()) for one in shown])
 
 
 def _facts(opened: PairSet | TripleSet) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _examples(opened: PairSet | TripleSet, encoder: str, n_wanted: int) -> list[
     rows = opened.pairs if isinstance(opened, PairSet) else opened.triples
     drawn = np.sort(np.random.default_rng(0).permutation(len(rows))[:n_wanted])
     if isinstance(opened, PairSet):
-        return [{"name": name(first), "means the same as": name(second)} for first, second in rows[drawn].tolist()]
+        return [{"name": name(first), "means_the_same_as": name(second)} for first, second in rows[drawn].tolist()]
     return [
         {
             "head": name(int(opened.name_offsets[head])),
