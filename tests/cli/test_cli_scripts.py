@@ -107,6 +107,28 @@ def test_reports_of_linkers_for_programs(terminology: Path, tmp_path: Path) -> N
     assert measured == json.loads((tmp_path / "results" / "results.json").read_text())
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_a_disk_takes_a_part_of_is_an_error(tmp_path: Path, unbuffered: str) -> None:
+    program = """
+import resource
+from onoma.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+main()
+"""
+    with (tmp_path / "list.json").open("w") as stream:
+        done = subprocess.run(
+            [sys.executable, "-c", program, "terminology", "list", "--json"],
+            check=False,
+            stdout=stream,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert (tmp_path / "list.json").stat().st_size == 4096
+    assert done.returncode == 1
+    assert "no room left to write to" in done.stderr
+
+
 @pytest.mark.parametrize("environment", [{}, {"COLUMNS": "20"}, {"TERM": "dumb"}])
 def test_a_row_is_a_line_where_there_is_no_terminal(terminology: Path, environment: dict[str, str]) -> None:
     (terminology.parent / "long.csv").write_text(f"id,name\nB:1,{'long name ' * 25}\n")

@@ -132,6 +132,15 @@ def _open_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - to the end of the process
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+            if stream is getattr(sys, f"__{name}__") and isinstance(stream.buffer, io.RawIOBase):
+                # PYTHONUNBUFFERED is set: Python does not look whether a full disk took all that is written at once.
+                setattr(sys, name, _by_lines(stream, stream.buffer))
+
+
+def _by_lines(stream: io.TextIOWrapper, raw: io.RawIOBase) -> io.TextIOWrapper:
+    """A stream to the same file that writes whole lines, and all of them."""
+    buffered = io.BufferedWriter(raw)
+    return io.TextIOWrapper(buffered, encoding=stream.encoding, errors=stream.errors, line_buffering=True)
 
 
 def printable(text: str, *, keep: str = "") -> str:
