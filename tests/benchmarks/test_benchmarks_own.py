@@ -316,7 +316,7 @@ def test_intervals_are_over_a_column(linker: Path, tmp_path: Path) -> None:
     keys = [str(patient) for _, _, patient in means_one]
     accuracy = result.accuracy[1]
     assert (accuracy.low, accuracy.high) == cluster_interval(right, keys, seed=0)
-    assert result.n_distinct == 5
+    assert result.n_distinct_mentions == 5
     assert "interval over values of patient" in str(result)
     written = json.loads((tmp_path / "out" / "results.json").read_text())
     assert written["clusters"] == "values of patient"

@@ -71,7 +71,7 @@ class BenchmarkResult:
             `onoma.benchmarks.parts.WRITTEN_AS`.
         n_queries: Number of queries that mean a concept.
         n_nil: Number of those that mean none: they count in ``abstention`` alone.
-        n_distinct: Distinct mentions among the first, case aside.
+        n_distinct_mentions: Distinct mentions among the first, case aside.
         clusters: What intervals are over, in words: distinct mentions, or the values of a column.
         n_dictionary: Number of names to choose from: lines of the task's dictionary, distinct names of a linker.
         dictionary_sha256: Of these names with their ids, in their order; of a linker's own as they are normalised.
@@ -106,7 +106,7 @@ class BenchmarkResult:
     by_names: Mapping[str, Mapping[int, Accuracy]]
     n_queries: int
     n_nil: int
-    n_distinct: int
+    n_distinct_mentions: int
     clusters: str
     n_dictionary: int
     dictionary_sha256: str
@@ -139,7 +139,7 @@ class BenchmarkResult:
             **({} if self.learned is None else {"learned_from": self.learned.as_json()}),
             "n_queries": self.n_queries,
             "n_nil": self.n_nil,
-            "n_distinct_mentions": self.n_distinct,
+            "n_distinct_mentions": self.n_distinct_mentions,
             "clusters": self.clusters,
             "n_dictionary": self.n_dictionary,
             "dictionary_sha256": self.dictionary_sha256,
@@ -190,7 +190,7 @@ class BenchmarkResult:
         withheld = "" if tuned is None else f"\nas the linker was tuned, {tuned.in_words(self.clusters)}"
         nil = f" and {self.n_nil:,} of no concept" if self.n_nil else ""
         return (
-            f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct:,} distinct){nil}, "
+            f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct_mentions:,} distinct){nil}, "
             f"{self.n_dictionary:,} names; "
             f"gold among them for {100 * self.coverage:.1f} % of the queries\n"
             f"{table}{withheld}\nper cent, in brackets the 95 % confidence interval over {self.clusters}; "

@@ -179,7 +179,7 @@ def run_benchmark(
         by_names=by_names(queries, ranks, ranking.exact, cutoffs=declared.cutoffs, seed=seed),
         n_queries=len(queries),
         n_nil=n_read - len(queries),
-        n_distinct=len(set(texts)),
+        n_distinct_mentions=len(set(texts)),
         clusters=declared.clusters,
         n_dictionary=ranking.n_dictionary,
         dictionary_sha256=ranked.dictionary_sha256,
