@@ -295,7 +295,11 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
     run("linker", "add-prior", tmp_path / "linker", mentions, "--on-error", "skip", "--weight", "0.01")
     wanted = ["linker", "tune", tmp_path / "linker", "--mentions", mentions, "--on-error", "skip"]
     done = CliRunner().invoke(app, [*map(str, wanted), "--stages", "sparse,prior"])
-    assert "the linker has counted each concept as often as these mentions mean it" in done.stderr, done.output
+    counted_too = "the linker has counted each concept as often as these mentions mean it"
+    assert counted_too in done.stderr, done.output
+    done = CliRunner().invoke(app, [*map(str, wanted), "--stages", "sparse,prior", "--json"])
+    assert counted_too in done.stderr  # remarks are for people, whoever reads the rest
+    assert json.loads(done.stdout)["may_be_counted"] is True
     done = CliRunner().invoke(app, ["linker", "add-prior", str(tmp_path / "linker"), str(tmp_path / "most.txt")])
     assert "confidences are those learned with the earlier counts" in done.stderr
 

@@ -130,22 +130,11 @@ def tune(
     _show_left_out(mentions, reading)
     if prior is not None and counting is not None:
         _show_left_out(prior, counting)
-    _show_mentions(report)
+    with show.remarks_alone(if_so=as_json):
+        _show_report(linker, report, before)
     if as_json:
-        _show_lost(before, report)
         n_rejected = len(reading.rejects) + (0 if counting is None else len(counting.rejects))
         show.json_document({"path": linker, **vars(report), "n_rejected": n_rejected})
-        return
-    show.out.print(
-        f"{linker}: tuned on {show.count(report.n_mentions, 'mention')}, {report.n_no_concept:,} of them without a "
-        f"concept; stages {', '.join(report.stages)}",
-    )
-    _show_counted(report)
-    _show_lost(before, report)
-    rows = [[what, f"{100 * one.at_1:.2f}", f"{100 * one.at_5:.2f}"] for what, one in report.accuracy.items()]
-    show.table(["", "acc@1", "acc@5"], rows, numeric=["acc@1", "acc@5"])
-    _show_learned(report)
-    _show_confidence(report)
 
 
 def add_prior(
@@ -190,12 +179,12 @@ def add_prior(
     report = count(linker, annotated, weight=weight, database=database)
     _show_left_out(mentions, reading)
     settings = LinkerSettings.open(linker)
+    with show.remarks_alone(if_so=as_json):
+        _show_prior(report)
+        show.out.print(f"stages {', '.join(settings.stages)}")
     if as_json:
         told = {"stages": settings.stages, "prior_weight": settings.prior_weight, "n_rejected": len(reading.rejects)}
         show.json_document({"path": linker, **vars(report), **told})
-    else:
-        _show_prior(report)
-        show.out.print(f"stages {', '.join(settings.stages)}")
     if settings.prior_weight is None:
         show.remark(
             "counts order equally good concepts; how much they count beyond that is learned by onoma linker tune "
@@ -224,6 +213,22 @@ def _show_prior(report: PriorReport) -> None:
     unknown = f", {report.n_unknown:,} of them of none that the linker has" if report.n_unknown else ""
     concepts, mentions = show.count(report.n_concepts, "concept"), show.count(report.n_mentions, "mention")
     show.out.print(f"prior: {concepts} meant by {mentions}{unknown}")
+
+
+def _show_report(linker: Path, report: TuningReport, before: LinkerSettings) -> None:
+    from onoma.cli import show
+
+    _show_mentions(report)
+    show.out.print(
+        f"{linker}: tuned on {show.count(report.n_mentions, 'mention')}, {report.n_no_concept:,} of them without a "
+        f"concept; stages {', '.join(report.stages)}",
+    )
+    _show_counted(report)
+    _show_lost(before, report)
+    rows = [[what, f"{100 * one.at_1:.2f}", f"{100 * one.at_5:.2f}"] for what, one in report.accuracy.items()]
+    show.table(["", "acc@1", "acc@5"], rows, numeric=["acc@1", "acc@5"])
+    _show_learned(report)
+    _show_confidence(report)
 
 
 def _show_mentions(report: TuningReport) -> None:

@@ -138,6 +138,16 @@ def _as_simple(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
+@contextlib.contextmanager
+def remarks_alone(*, if_so: bool = True) -> Iterator[None]:
+    """Leave out what is meant for people on standard output, if it is told as JSON; remarks are shown all the same."""
+    before, out.quiet = out.quiet, out.quiet or if_so
+    try:
+        yield
+    finally:
+        out.quiet = before
+
+
 def in_words(field: str) -> str:
     """How a person reads the name of a field: ``in_words("n_concepts")`` is ``"concepts"``."""
     return field.removeprefix("n_").replace("_", " ")
