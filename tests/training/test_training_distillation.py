@@ -14,7 +14,9 @@ from training_runs import interrupt_at
 
 from onoma.artifacts import open_artifact
 from onoma.encoders import locate_tokenizer, open_encoder
+from onoma.encoders.folders import read_folder
 from onoma.encoders.loading import load_packed
+from onoma.encoders.saving import save_encoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
 from onoma.linking import Linker, build_linker
 from onoma.training.alignment_config import Recipe
@@ -258,6 +260,17 @@ def test_what_cannot_be_is_refused(linker: Linker, base: Path, tmp_path: Path) -
     with pytest.raises(InputError, match="nothing"):
         distil(config, tmp_path / "nothing", tmp_path / "e")
     assert not (tmp_path / "e").exists()
+
+
+def test_a_student_is_known_to_have_learnt_what_its_teacher_had(base: Path, tmp_path: Path) -> None:
+    taught, before = "a" * 64, "b" * 64
+    plain = tiny_encoder(tmp_path / "plain", extra_tokens=WORDS, seed=7)
+    for name, source, mentions in (("teacher", plain, taught), ("student", base, before)):
+        save_encoder(load_packed(source), tmp_path / name, config={"trained_mentions": [mentions]})
+    terminology = make_terminology(tmp_path / "t", {word: [word] for word in WORDS})
+    linker = build_linker(terminology, tmp_path / "teacher", tmp_path / "l")
+    distil(config_for(tmp_path / "student", steps=1), linker, tmp_path / "e")
+    assert read_folder(tmp_path / "e").trained_mentions == {taught, before}
 
 
 @pytest.mark.parametrize(

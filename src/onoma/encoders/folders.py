@@ -114,8 +114,8 @@ class EncoderFolder:
     trained_dimensions: tuple[int, ...] = ()
     """How many first numbers of a vector were trained to be one of their own (matryoshka), if the folder says so."""
     trained_mentions: frozenset[str] = frozenset()
-    """`onoma.pairs.mentions.mentions_fingerprint` of each set of mentions that it, or what its training began with, was
-    trained on, if the folder says so."""
+    """`onoma.pairs.mentions.mentions_fingerprint` of each set of mentions that it, its base or its teacher was trained
+    on, if the folder says so."""
     seen: Mapping[Path, SeenFile] = field(default_factory=dict, compare=False, repr=False)
     """The files that decide a vector, as they were when the folder was read."""
 

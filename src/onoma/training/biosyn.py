@@ -186,7 +186,7 @@ class _Biosyn(Course[BiosynConfig, BiosynStepReport]):
             out,
             config=self.about_saved(
                 report,
-                mentions=self._mentions,
+                mentions=[self._mentions],
                 sparse_weight=beside_cosine,
                 learnt_sparse_weight=learnt,
                 queries_and_dictionary=self.fingerprint,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -162,15 +162,16 @@ class Course(ABC, Generic[Settings, Done]):
             "development": [measure.about() for measure in self.measures],
         }
 
-    def about_saved(self, report: TrainingReport, *, mentions: str | None = None, **more: Any) -> dict[str, Any]:
+    def about_saved(self, report: TrainingReport, *, mentions: Collection[str] = (), **more: Any) -> dict[str, Any]:
         """What the manifest of the saved folder says of the run, and ``more``.
 
         Args:
             report: Of the run.
-            mentions: Fingerprint of the annotated mentions that it learnt from, unless its pairs say so.
+            mentions: Fingerprints of the annotated mentions that it learnt from, itself or by its teacher, unless its
+                pairs say so.
         """
         source = self.encoder.source
-        learnt_from = {*([] if mentions is None else [mentions]), *(source.trained_mentions if source else ())}
+        learnt_from = {*mentions, *(source.trained_mentions if source else ())}
         return {
             "training": report.config,
             **({} if report.recipe is None else {"recipe": report.recipe}),

@@ -175,6 +175,7 @@ class _Distillation(Course[DistillationConfig, DistillationStepReport]):
             out,
             config=self.about_saved(
                 report,
+                mentions=self._linker.encoder.folder.trained_mentions,
                 teacher=self._linker.encoder_name,
                 terminology=[parent.fingerprint for parent in manifest.parents if parent.kind == "terminology"],
             ),

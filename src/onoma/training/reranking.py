@@ -295,7 +295,7 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
             ),
             out,
             prepare=_preparing(config),
-            config=self.about_saved(report, mentions=self._mentions),
+            config=self.about_saved(report, mentions=[self._mentions]),
             parents=[
                 Parent(kind=ENCODER_KIND, fingerprint=source.fingerprint),
                 *([] if self._linker is None else [Parent(kind="linker", fingerprint=self._linker)]),
