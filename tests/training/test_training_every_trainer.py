@@ -19,17 +19,20 @@ from safetensors.torch import load_file
 from training_runs import interrupt_at
 
 from onoma.artifacts import open_artifact, verify_artifact
+from onoma.encoders.loading import load_packed
+from onoma.encoders.saving import save_encoder
 from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, TrainingError, UnavailableError
 from onoma.linking import build_linker
-from onoma.pairs import build_pairs
+from onoma.pairs import build_pairs, read_mentions
+from onoma.pairs.mentions import mentions_fingerprint
 from onoma.training.alignment import train_encoder
 from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.alignment_step import Step
 from onoma.training.biosyn import train_biosyn
 from onoma.training.biosyn_config import BiosynConfig, BiosynRecipe
 from onoma.training.biosyn_step import BiosynStep
-from onoma.training.development import DevelopmentSet
+from onoma.training.development import TRAINED_BEFORE, DevelopmentSet
 from onoma.training.distillation import distil_encoder
 from onoma.training.distillation_config import DistillationConfig, DistillationRecipe
 from onoma.training.distillation_step import DistillationStep
@@ -209,6 +212,16 @@ def test_a_run_is_repeatable_and_its_seed_counts(trainer: Trainer, tmp_path: Pat
     verify_artifact(tmp_path / "a")
     trainer.train(tmp_path / "average", steps=3, average=0.5)
     assert not trainer.equal(tmp_path / "a", tmp_path / "average")
+
+
+def test_development_mentions_that_the_base_was_trained_on_are_told(trainer: Trainer, tmp_path: Path) -> None:
+    of_set = trainer.development.queries if trainer.kind is Recipe else read_mentions(trainer.development)
+    config = {"trained_mentions": [mentions_fingerprint(of_set["mention"])]}
+    save_encoder(load_packed(trainer.values["base"]), tmp_path / "before", config=config)
+    told: list[str] = []
+    for base in (trainer.values["base"], str(tmp_path / "before")):
+        trainer.train(tmp_path / "e", base=base, steps=1, develops=True, overwrite=True, on_event=told.append)
+    assert [line for line in told if "these very mentions" in line] == [TRAINED_BEFORE.format("ill", "before")]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from onoma.encoders import locate_tokenizer
+from onoma.encoders import locate_encoder, locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
 from onoma.errors import InputError, MismatchError, checked_path
@@ -23,7 +23,7 @@ from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.alignment_step import Step, StepReport, make_optimiser
 from onoma.training.batches import make_batches
 from onoma.training.course import Course
-from onoma.training.development import DevelopmentSet
+from onoma.training.development import DevelopmentSet, tell_of_learnt
 from onoma.training.evaluating import Evaluation, check_development
 from onoma.training.loop import Watching, take_course
 from onoma.training.measuring import Measure
@@ -115,6 +115,8 @@ class _SelfAlignment(Course[TrainingConfig, StepReport]):
         super().__init__(config)
         check_concepts(pairs, pairs.path)
         self._pairs = pairs
+        tables = {data.name: data.queries for data in development}
+        tell_of_learnt(tables, tell, encoders=[locate_encoder(config.base)], pairs=pairs.manifest.config)
         encoder = load_base(config)
         if encoder.tokenizer_fingerprint != pairs.tokenizer_fingerprint:
             raise MismatchError(

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from onoma.artifacts import Parent
-from onoma.encoders import locate_tokenizer
+from onoma.encoders import locate_encoder, locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packed import pack
 from onoma.encoders.saving import save_encoder
@@ -37,7 +37,7 @@ from onoma.training.biosyn_data import ranking_data
 from onoma.training.biosyn_measure import BiosynMeasure
 from onoma.training.biosyn_step import BiosynModel, BiosynStep, BiosynStepReport, make_optimiser
 from onoma.training.course import Course
-from onoma.training.development import DevelopmentSet, Dictionary, queries_over, read_dictionary, tell_of_shared
+from onoma.training.development import DevelopmentSet, Dictionary, queries_over, read_dictionary, tell_of_learnt
 from onoma.training.evaluating import Evaluation, check_development_files
 from onoma.training.loop import Watching, take_course
 from onoma.training.report import TrainingReport
@@ -114,7 +114,8 @@ def train_biosyn(
         if development_dictionary is not None:
             names, source = read_dictionary(development_dictionary, languages=config.languages)
         sets = [read(file, names, source=source) for file in development]
-        tell_of_shared({one.name: one.queries for one in sets}, data.queries, tell)
+        tables = {one.name: one.queries for one in sets}
+        tell_of_learnt(tables, tell, encoders=[locate_encoder(config.base)], mentions=data.queries)
         return _Biosyn(config, data, run, sets, _parents(dictionary), tell)
 
     return take_course(make, recipe, out, Watching(trackers, on_step, on_evaluation, on_event, progress))

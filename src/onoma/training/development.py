@@ -6,10 +6,10 @@ names of a terminology (`read_development`). `onoma.training.measuring` asks the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,12 @@ import polars as pl
 from onoma.artifacts import verify_artifact
 from onoma.code_columns import codes_of_concept_expr, meant_codes_expr
 from onoma.codes import other_forms, other_forms_in_words
+from onoma.encoders.folders import EncoderFolder, trained_mentions
 from onoma.errors import ConfigError, InputError
 from onoma.files.reading import Reading
 from onoma.pairs import HeldOut, MentionFormat, read_mentions
 from onoma.pairs.languages import check_languages
-from onoma.pairs.mentions import COMPOSITE, cased_alike
+from onoma.pairs.mentions import COMPOSITE, cased_alike, mentions_fingerprint
 from onoma.pairs.selection import usable_names
 from onoma.terminology import Terminology
 from onoma.terminology.name_rows import checked_name_rows
@@ -35,6 +36,8 @@ HIDDEN = "hidden synonyms"
 """Name of the development set that is made of them."""
 LEARNT_TOO = "{}: all of these mentions are learnt from: what is measured or chosen by them says nothing of others"
 """Of a development set."""
+TRAINED_BEFORE = "{}: {} was trained on these very mentions: what is measured or chosen by them says nothing of others"
+"""Of a development set, and an encoder that training begins with or learns from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,18 +161,33 @@ def queries_over(
     return DevelopmentSet(name=path.name, queries=queries, dictionary=dictionary)
 
 
-def tell_of_shared(tables: Mapping[str, pl.DataFrame], learnt: pl.DataFrame, tell: Tell) -> None:
-    """Tell of development mentions all of which are learnt from; those that are tell nothing of others.
+def tell_of_learnt(
+    tables: Mapping[str, pl.DataFrame],
+    tell: Tell,
+    *,
+    encoders: Iterable[EncoderFolder],
+    mentions: pl.DataFrame | None = None,
+    pairs: Mapping[str, Any] | None = None,
+) -> None:
+    """Tell of development mentions all of which are, or were, learnt from: what comes of them says nothing of others.
 
     Args:
         tables: Of each development set, with the column ``mention``.
-        learnt: What is learnt from, likewise.
         tell: Called with a sentence on each such set.
+        encoders: What training begins with, and its teacher.
+        mentions: What is learnt from, likewise.
+        pairs: Or the ``config`` of the manifest of the pairs that are.
     """
-    known = {cased_alike(mention) for mention in learnt["mention"]}
+    known = set() if mentions is None else {cased_alike(mention) for mention in mentions["mention"]}
+    of_pairs = trained_mentions({"pairs": pairs or {}})
+    before = list(encoders)
     for name, table in tables.items():
-        if known.issuperset(map(cased_alike, table["mention"])):
+        fingerprint = mentions_fingerprint(table["mention"])
+        if fingerprint in of_pairs or (known and known.issuperset(map(cased_alike, table["mention"]))):
             tell(LEARNT_TOO.format(name))
+        for encoder in before:
+            if fingerprint in encoder.trained_mentions:
+                tell(TRAINED_BEFORE.format(name, encoder.name))
 
 
 def read_dictionary(

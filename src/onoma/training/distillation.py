@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from onoma.encoders import locate_tokenizer
+from onoma.encoders import locate_encoder, locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
 from onoma.errors import checked_path
@@ -24,7 +24,7 @@ from onoma.linking import Linker
 from onoma.pairs import MentionFormat
 from onoma.training.alignment_step import make_optimiser
 from onoma.training.course import Course
-from onoma.training.development import DevelopmentSet, Dictionary, queries_over, read_dictionary
+from onoma.training.development import DevelopmentSet, Dictionary, queries_over, read_dictionary, tell_of_learnt
 from onoma.training.distillation_config import DistillationConfig, DistillationRecipe
 from onoma.training.distillation_data import NeighbourhoodBatches, taught_names
 from onoma.training.distillation_step import DistillationStep, DistillationStepReport
@@ -102,6 +102,9 @@ def distil_encoder(
         sets = [
             queries_over(file, names, source=source, mention_format=mention_format, tell=tell) for file in development
         ]
+    tables = {one.name: one.queries for one in sets}
+    encoders = [locate_encoder(config.base), opened.encoder.folder] if sets else []
+    tell_of_learnt(tables, tell, encoders=encoders)
     return take_course(
         lambda run, tell: _Distillation(config, opened, sets, tell),
         recipe,

@@ -38,7 +38,7 @@ from onoma.pairs.mention_format import LABELLED
 from onoma.pairs.mentions import COMPOSITE, check_mentions, mentions_fingerprint
 from onoma.terminology import normalise
 from onoma.training.course import Course
-from onoma.training.development import tell_of_shared
+from onoma.training.development import tell_of_learnt
 from onoma.training.distributed import by_main, is_main
 from onoma.training.evaluating import Evaluation, check_development
 from onoma.training.loop import Watching, take_course, torch_as_it_was
@@ -162,7 +162,7 @@ def train_reranker(
                 found=name,
                 fix="give contexts to both, or to neither",
             )
-    tell_of_shared(tables, table, tell)
+    tell_of_learnt(tables, tell, encoders=[base], mentions=table)
     means_nil = check_concepts(linker, tables, nil=config.nil, tell=tell)
     for name, data in [("mentions to learn from", table), *tables.items()]:
         if said := other_forms_of(linker, data):

@@ -9,10 +9,8 @@ import numpy as np
 
 from onoma.artifacts import verify_artifact
 from onoma.encoders import locate_tokenizer
-from onoma.encoders.folders import trained_mentions
 from onoma.errors import ConfigError, MismatchError, check_several, checked_path
 from onoma.pairs import MentionFormat, PairSet, build_pairs, hold_out_synonyms
-from onoma.pairs.mentions import mentions_fingerprint
 from onoma.terminology import Terminology
 from onoma.terminology.name_rows import checked_name_rows
 from onoma.terminology.terminology import as_terminology
@@ -20,8 +18,8 @@ from onoma.training.alignment import check_concepts, train_encoder
 from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.alignment_step import StepReport
 from onoma.training.checkpoints import CHECKPOINT_NAME
-from onoma.training.development import HIDDEN, LEARNT_TOO, DevelopmentSet, hidden_synonyms, read_development
-from onoma.training.distributed import barrier, by_main, is_main, processes
+from onoma.training.development import HIDDEN, DevelopmentSet, hidden_synonyms, read_development
+from onoma.training.distributed import barrier, is_main, processes
 from onoma.training.evaluating import GIVE_WITH_TERMINOLOGY, HIDE_OR_GIVE, Evaluation, check_development
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import check_settings, claimed_run, ensure_encoder_writable
@@ -210,10 +208,6 @@ def train_on_pairs(
         sets: list[DevelopmentSet] = []
         if development_terminology is not None:
             sets = _read(development, _opened(development_terminology), config, mention_format, tell=on_event)
-        tell = by_main(on_event)
-        for one in sets:
-            if mentions_fingerprint(one.queries["mention"]) in trained_mentions({"pairs": made}):
-                tell(LEARNT_TOO.format(one.name))
         return train_encoder(
             recipe,
             opened,
