@@ -34,8 +34,6 @@ from onoma.errors import DamagedArtifactError, InputError, ShapeError, checked_p
 from onoma.types import CountProgress, FloatArray, RowArray
 
 RERANKER_KIND = "reranker"
-RERANKER_FORMAT = 2
-"""That of a folder with NIL; one without is of format 1, as it always was."""
 RERANKER_ABOUT_NAME = "reranker.json"
 MODEL_FOLDER = "model"
 HEAD_NAME = "head.safetensors"
@@ -119,7 +117,7 @@ class CrossEncoder:
             ArtifactError: it is no reranker, damaged, or written by a newer Onoma.
         """
         folder = checked_path(path)
-        manifest = open_artifact(folder, RERANKER_KIND, format_version=RERANKER_FORMAT)
+        manifest = open_artifact(folder, RERANKER_KIND)
         about = read_about(folder)
         session = OnnxSession(folder / ONNX_NAME, threads=threads)
         if _SCORES not in session.outputs:

@@ -19,7 +19,6 @@ from onoma.encoders.architectures import read_architecture
 from onoma.encoders.cross_encoder import (
     HEAD_NAME,
     MODEL_FOLDER,
-    RERANKER_FORMAT,
     RERANKER_KIND,
     CrossEncoderAbout,
     read_about,
@@ -116,7 +115,7 @@ def load_cross_encoder(path: str | Path) -> tuple[PackedCrossEncoder, CrossEncod
         UnavailableError: transformers is not on this machine.
     """
     folder = Path(path)
-    open_artifact(folder, RERANKER_KIND, format_version=RERANKER_FORMAT)
+    open_artifact(folder, RERANKER_KIND)
     about = read_about(folder)
     source = read_folder(folder / MODEL_FOLDER, pooling=about.pooling, max_tokens=about.max_tokens)
     model = PackedCrossEncoder(load_folder(dataclasses.replace(source, name=about.name)))

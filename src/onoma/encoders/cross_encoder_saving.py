@@ -18,7 +18,6 @@ from onoma.encoders.cross_encoder import (
     HEAD_NAME,
     MODEL_FOLDER,
     RERANKER_ABOUT_NAME,
-    RERANKER_FORMAT,
     RERANKER_KIND,
     CrossEncoderAbout,
     pair_tokeniser,
@@ -83,7 +82,6 @@ def save_cross_encoder(
         with write_artifact(
             out,
             RERANKER_KIND,
-            format_version=1 if about.nil_score is None else RERANKER_FORMAT,
             config=config,
             parents=parents,
             seed=seed,

@@ -24,7 +24,7 @@ from onoma.artifacts import (
     write_artifact,
 )
 from onoma.encoders import Encoder, export_encoder
-from onoma.encoders.cross_encoder import RERANKER_FORMAT, RERANKER_KIND
+from onoma.encoders.cross_encoder import RERANKER_KIND
 from onoma.encoders.encoding import check_unit_length, checked_vectors
 from onoma.encoders.folders import ENCODER_KIND
 from onoma.encoders.kept_parts import EncodePart, KeptParts, encode_in_parts
@@ -223,7 +223,7 @@ def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | No
         OnomaError: the linker cannot be opened, see `Linker.open`.
     """
     before = Linker.open(linker, database=database)
-    manifest = open_artifact(reranker, RERANKER_KIND, format_version=RERANKER_FORMAT)
+    manifest = open_artifact(reranker, RERANKER_KIND)
     verify_artifact(reranker)
     settings = before.settings.replaced(stages=ordered_stages([*before.settings.stages, "rerank"]))
     if manifest.fingerprint != before.manifest.config.get("reranker"):
