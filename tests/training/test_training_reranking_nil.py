@@ -13,7 +13,7 @@ import torch
 from test_training_reranking import MENTIONS, MISLEADING, config_for
 
 from onoma.artifacts import open_artifact
-from onoma.errors import ConfigError, FormatVersionError, InputError
+from onoma.errors import ConfigError, InputError
 from onoma.linking import Link
 from onoma.linking.reranking import Reranker
 from onoma.training import reranking
@@ -63,11 +63,6 @@ def test_it_learns_that_none_is_meant(nil_reranker: Path) -> None:
         odds = np.exp(reranker.scores([mention] * 2, texts).astype(float))
         of_nil = np.exp(reranker.about.nil_score)
         assert one.no_concept == pytest.approx(of_nil / (of_nil + odds.sum()), abs=2e-6)
-
-
-def test_what_does_not_know_of_nil_does_not_open_it(nil_reranker: Path) -> None:
-    with pytest.raises(FormatVersionError, match="reads up to format 1"):
-        open_artifact(nil_reranker, "reranker", format_version=1)
 
 
 def test_the_loss_has_nil_as_one_candidate_more(base: Path, tmp_path: Path) -> None:
