@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from onoma.artifacts import Parent, open_artifact, read_manifest, write_artifact
 from onoma.benchmarks import HiddenSynonymScores, score_hidden_synonyms
@@ -25,6 +25,7 @@ from onoma.pairs import HeldOut, hold_out_synonyms
 from onoma.terminology import Terminology, import_terminology
 from onoma.training.alignment_config import Recipe
 from onoma.training.run import train_on_terminology
+from onoma.training.watching import Watching
 
 MENTIONS = (
     ("heart attak", "misspelt"),
@@ -54,8 +55,8 @@ class Display(Protocol):
     def progress_bar(self, label: str, unit: str) -> contextlib.AbstractContextManager[Callable[..., None]]:
         """A bar that takes (done, total, what)."""
 
-    def training_bar(self) -> contextlib.AbstractContextManager[tuple[Callable[..., None], ...]]:
-        """A bar: what takes step reports, what takes evaluations, and what takes (done, total, what) before."""
+    def training_bar(self) -> contextlib.AbstractContextManager[Watching[Any]]:
+        """A bar, as the keywords that trainers take."""
 
 
 @dataclass(frozen=True)
@@ -186,16 +187,15 @@ def _train(path: Path, recipe: Recipe, terminology: Terminology, held_out: HeldO
         ):
             display.remark(f"     reusing {path}")
             return
-    with display.training_bar() as (on_step, _, progress):
+    with display.training_bar() as watching:
+        watching["on_event"] = lambda text: display.remark(f"     {text}")
         train_on_terminology(
             recipe,
             terminology,
             path,
             hidden_names=held_out.name_rows,
             overwrite=True,
-            on_step=on_step,
-            on_event=lambda text: display.remark(f"     {text}"),
-            progress=progress,
+            **watching,
         )
 
 

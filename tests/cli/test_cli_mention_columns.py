@@ -7,7 +7,6 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -18,6 +17,7 @@ from onoma.cli import show
 from onoma.errors import ConfigError, InputError, MismatchError
 from onoma.linking import build_linker
 from onoma.training.optimiser_step import DoneStep
+from onoma.training.watching import Watching
 from tiny import make_terminology, tiny_encoder
 
 N = 52
@@ -197,9 +197,9 @@ def test_a_run_goes_on_with_the_same_mentions_alone(
             raise KeyboardInterrupt
 
     @contextlib.contextmanager
-    def stopping() -> Iterator[SimpleNamespace]:
-        with bar() as shown:
-            yield SimpleNamespace(on_step=stop, on_evaluation=shown.on_evaluation, on_progress=shown.on_progress)
+    def stopping(trackers: Sequence[str] = ()) -> Iterator[Watching[DoneStep]]:
+        with bar(trackers) as shown:
+            yield {**shown, "on_step": stop}
 
     (tmp_path / "straight").mkdir()
     run(*words(place, door, "usual", tmp_path / "straight" / "made", steps=3))

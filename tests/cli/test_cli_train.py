@@ -249,10 +249,11 @@ def test_an_evaluation_has_lines_with_rate_and_time_left(
 
     def measure(*, per_second: int) -> None:
         for done in range(0, 1001, 100):
-            bar.on_progress(done, 1000, "measuring")
+            bar.progress(done, 1000, "measuring")
             clock[0] += 100 / per_second
 
-    with show.training_bar() as bar:
+    with show.training_bar() as watching:
+        bar = SimpleNamespace(**watching)
         measure(per_second=10)
         clock[0] += 500  # in which nothing is told
         bar.on_step(DoneStep(step=1, total_steps=2, loss=1.0, names=100, learning_rate=0.1, seconds=1.0))
@@ -269,7 +270,8 @@ def test_the_time_left_counts_what_lies_between_steps(
 ) -> None:
     clock = [100.0]
     monkeypatch.setattr("onoma.cli.show.time.monotonic", lambda: clock[0])
-    with show.training_bar() as bar:
+    with show.training_bar() as watching:
+        bar = SimpleNamespace(**watching)
         for step in range(11, 15):  # a run that goes on
             clock[0] += 60  # an evaluation, and the step
             bar.on_step(DoneStep(step=step, total_steps=20, loss=1.0, names=100, learning_rate=0.1, seconds=1.0))

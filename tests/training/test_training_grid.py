@@ -508,7 +508,7 @@ def test_on_a_terminology_with_development_data(place: Path, tmp_path: Path) -> 
             overrides=overrides(place),
             terminology=place / "t",
             development_synonyms=4,
-            watch=lambda: nullcontext((lambda report: stepped.append(report.step), lambda _: None, lambda *_: None)),
+            watch=lambda: nullcontext({"on_step": lambda report: stepped.append(report.step)}),
         )
 
     table = go()

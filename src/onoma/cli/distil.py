@@ -66,7 +66,7 @@ def distil(
     loaded = DistillationRecipe.load(recipe, parse_assignments(settings or []))
     written = mention_format(column, code_column, encoding, development or [])
     opened = Linker.open(linker, database=database)
-    with show.training_bar() as bar:
+    with show.training_bar(track or []) as watching:
         report = distil_encoder(
             loaded,
             opened,
@@ -74,12 +74,8 @@ def distil(
             development=development or [],
             development_dictionary=development_dictionary,
             mention_format=written,
-            trackers=track or [],
             overwrite=force,
-            on_step=bar.on_step,
-            on_evaluation=bar.on_evaluation,
-            on_event=show.remark,
-            progress=bar.on_progress,
+            **watching,
         )
     if is_main():
         show.training_report(report, out, as_json=as_json)

@@ -73,7 +73,7 @@ def train(
     loaded = RerankingRecipe.load(recipe, parse_assignments(settings or []))
     written = mention_format(column, code_column, encoding, [mentions, *(development or [])])
     opened = Linker.open(linker, database=database)
-    with show.training_bar() as bar:
+    with show.training_bar(track or []) as watching:
         report = train_reranker(
             loaded,
             opened,
@@ -82,12 +82,8 @@ def train(
             development=development or [],
             context=context,
             mention_format=written,
-            trackers=track or [],
             overwrite=force,
-            on_step=bar.on_step,
-            on_evaluation=bar.on_evaluation,
-            on_event=show.remark,
-            progress=bar.on_progress,
+            **watching,
         )
     if not is_main():
         return

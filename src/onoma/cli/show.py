@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from onoma.training.evaluating import Evaluation
     from onoma.training.optimiser_step import DoneStep
     from onoma.training.report import TrainingReport
+    from onoma.training.watching import Watching
 
 _NO_SCREEN = 1 << 16
 """Columns where standard output is no terminal: a row of a table is a line of a file, to be found by grep."""
@@ -341,19 +342,11 @@ def training_report(report: TrainingReport, encoder: Path, *, as_json: bool = Fa
     )
 
 
-class TrainingBar(NamedTuple):
-    """What `training_bar` gives: callbacks for a run."""
-
-    on_step: Callable[[DoneStep], None]
-    on_evaluation: Callable[[Evaluation], None]
-    on_progress: Callable[..., None]
-    """Takes (done, total, what) of the work before the first step and of evaluations."""
-
-
 @contextlib.contextmanager
-def training_bar() -> Iterator[TrainingBar]:
+def training_bar(trackers: Sequence[str] = ()) -> Iterator[Watching[Any]]:
     """A bar for training: names/s, loss, latest development score, what else a step has to say, time left.
 
+    It, remarks and ``trackers`` are given as the keywords that trainers take.
     What is done before the first step and in evaluations has its rate and time left. Where standard error is no
     terminal, a line with the same after the first step, every half minute, and after the last, unless training stops
     early.
@@ -424,4 +417,10 @@ def training_bar() -> Iterator[TrainingBar]:
                 last_line = now
                 remark(f"step {report.step:,} of {report.total_steps:,}  {figures}  {left}")
 
-        yield TrainingBar(on_step, on_evaluation, on_progress)
+        yield {
+            "trackers": trackers,
+            "on_step": on_step,
+            "on_evaluation": on_evaluation,
+            "on_event": remark,
+            "progress": on_progress,
+        }

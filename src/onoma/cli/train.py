@@ -137,7 +137,7 @@ def train(
         left_out = names_of_mentions(opened, leave_out, normalisation=normalisation, mention_format=written)
         if is_main():
             show.names_left_out(len(left_out), opened.n_names)
-    with show.training_bar() as bar:
+    with show.training_bar(trackers) as watching:
         if terminology is not None:
             report = train_on_terminology(
                 loaded,
@@ -148,12 +148,8 @@ def train(
                 development=files,
                 development_terminology=development_terminology,
                 mention_format=written,
-                trackers=trackers,
                 overwrite=force,
-                on_step=bar.on_step,
-                on_evaluation=bar.on_evaluation,
-                on_event=show.remark,
-                progress=bar.on_progress,
+                **watching,
             )
         elif pairs is not None:
             report = train_on_pairs(
@@ -163,12 +159,8 @@ def train(
                 development=files,
                 development_terminology=development_terminology,
                 mention_format=written,
-                trackers=trackers,
                 overwrite=force,
-                on_step=bar.on_step,
-                on_evaluation=bar.on_evaluation,
-                on_event=show.remark,
-                progress=bar.on_progress,
+                **watching,
             )
     if is_main():
         show.training_report(report, out, as_json=as_json)

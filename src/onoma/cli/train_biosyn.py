@@ -71,7 +71,7 @@ def train_biosyn(
 
     loaded = BiosynRecipe.load(recipe, parse_assignments(settings or []))
     written = mention_format(column, code_column, encoding, [mentions, *(development or [])])
-    with show.training_bar() as bar:
+    with show.training_bar(track or []) as watching:
         report = train(
             loaded,
             mentions,
@@ -80,12 +80,8 @@ def train_biosyn(
             development=development or [],
             development_dictionary=development_dictionary,
             mention_format=written,
-            trackers=track or [],
             overwrite=force,
-            on_step=bar.on_step,
-            on_evaluation=bar.on_evaluation,
-            on_event=show.remark,
-            progress=bar.on_progress,
+            **watching,
         )
     if is_main():
         show.training_report(report, out, as_json=as_json)

@@ -7,10 +7,10 @@ the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -24,16 +24,16 @@ from onoma.training.alignment_step import Step, StepReport, make_optimiser
 from onoma.training.batches import make_batches
 from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet, tell_of_learnt
-from onoma.training.evaluating import Evaluation, check_development
-from onoma.training.loop import Watching, take_course
+from onoma.training.evaluating import check_development
+from onoma.training.loop import take_course
 from onoma.training.measuring import Measure
 from onoma.training.objective import check_widths
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
-from onoma.training.trackers import check_trackers
 from onoma.training.tuning import load_base
 from onoma.training.vectors import name_vectors
-from onoma.types import Progress, Tell
+from onoma.training.watching import Watching, check_watching
+from onoma.types import Tell
 
 
 def train_encoder(
@@ -42,12 +42,8 @@ def train_encoder(
     out: str | Path,
     *,
     development: Sequence[DevelopmentSet] = (),
-    trackers: Sequence[str] = (),
     overwrite: bool = False,
-    on_step: Callable[[StepReport], None] | None = None,
-    on_evaluation: Callable[[Evaluation], None] | None = None,
-    on_event: Tell | None = None,
-    progress: Progress | None = None,
+    **watching: Unpack[Watching[StepReport]],
 ) -> TrainingReport:
     """Train an encoder on synonym pairs and save it as a folder.
 
@@ -57,12 +53,8 @@ def train_encoder(
         out: The encoder folder to write: sentence-transformers layout, ONNX model, manifest, ``train.json``.
             The unfinished run lies in ``OUT.run`` and goes on from its last checkpoint.
         development: What to measure the encoder on while it is trained; the mean of their acc@1 decides what is best.
-        trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
         overwrite: Replace an encoder that is there.
-        on_step: Called after every step.
-        on_evaluation: Called after every evaluation.
-        on_event: Called with sentences worth telling (device, number of steps, resuming, evaluations, saving).
-        progress: Called with (done, total, what) while it is measured.
+        watching: Who follows the run, see `onoma.training.watching.Watching`.
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
@@ -78,12 +70,12 @@ def train_encoder(
     out = checked_path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_development(config, [data.name for data in development], fix="give development sets (development)")
-    check_trackers(trackers, out)
+    check_watching(watching, out)
     return take_course(
         lambda run, tell: _SelfAlignment(config, opened, run, development, tell),
         recipe,
         out,
-        Watching(trackers, on_step, on_evaluation, on_event, progress),
+        watching,
     )
 
 

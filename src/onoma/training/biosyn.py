@@ -14,10 +14,10 @@ encoded once for it, and so have the same dropout everywhere in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -38,14 +38,14 @@ from onoma.training.biosyn_measure import BiosynMeasure
 from onoma.training.biosyn_step import BiosynModel, BiosynStep, BiosynStepReport, make_optimiser
 from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet, Dictionary, queries_over, read_dictionary, tell_of_learnt
-from onoma.training.evaluating import Evaluation, check_development_files
-from onoma.training.loop import Watching, take_course
+from onoma.training.evaluating import check_development_files
+from onoma.training.loop import take_course
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
-from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, load_base
 from onoma.training.vectors import name_vectors
-from onoma.types import Progress, Tell
+from onoma.training.watching import Watching, check_watching
+from onoma.types import Tell
 
 _MEASURED_TEXTS = 1024
 """Texts whose vectors' lengths say what a learnt weight is worth beside a cosine."""
@@ -60,12 +60,8 @@ def train_biosyn(
     development: Sequence[str | Path] = (),
     development_dictionary: Dictionary | None = None,
     mention_format: MentionFormat | None = None,
-    trackers: Sequence[str] = (),
     overwrite: bool = False,
-    on_step: Callable[[BiosynStepReport], None] | None = None,
-    on_evaluation: Callable[[Evaluation], None] | None = None,
-    on_event: Tell | None = None,
-    progress: Progress | None = None,
+    **watching: Unpack[Watching[BiosynStepReport]],
 ) -> TrainingReport:
     """Train an encoder, and the weight of the sparse score with it, on annotated mentions.
 
@@ -81,12 +77,8 @@ def train_biosyn(
         development_dictionary: Where these are looked for; unset: in ``dictionary``.
         mention_format: How the files of mentions are written: other columns of those that are tables, or another
             encoding.
-        trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
         overwrite: Replace an encoder that is there.
-        on_step: Called after every step.
-        on_evaluation: Called after every evaluation.
-        on_event: Called with sentences worth telling.
-        progress: Called with (done, total, what) while it is measured.
+        watching: Who follows the run, see `onoma.training.watching.Watching`.
 
     Returns:
         The report; its log has the sparse weight after each step. The encoder's folder holds the weight that is worth
@@ -104,7 +96,7 @@ def train_biosyn(
     config = recipe.config
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_development_files(config, development, development_dictionary)
-    check_trackers(trackers, out)
+    check_watching(watching, out)
     check_base(config)
 
     def make(run: Path, tell: Tell) -> _Biosyn:
@@ -118,7 +110,7 @@ def train_biosyn(
         tell_of_learnt(tables, tell, encoders=[locate_encoder(config.base)], mentions=data.queries)
         return _Biosyn(config, data, run, sets, _parents(dictionary), tell)
 
-    return take_course(make, recipe, out, Watching(trackers, on_step, on_evaluation, on_event, progress))
+    return take_course(make, recipe, out, watching)
 
 
 class _Biosyn(Course[BiosynConfig, BiosynStepReport]):

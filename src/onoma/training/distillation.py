@@ -9,10 +9,10 @@ that the teacher finds nearest, and the student is to find each other as near, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -29,15 +29,15 @@ from onoma.training.distillation_config import DistillationConfig, DistillationR
 from onoma.training.distillation_data import NeighbourhoodBatches, taught_names
 from onoma.training.distillation_step import DistillationStep, DistillationStepReport
 from onoma.training.distributed import by_main
-from onoma.training.evaluating import Evaluation, check_development_files
-from onoma.training.loop import Watching, take_course
+from onoma.training.evaluating import check_development_files
+from onoma.training.loop import take_course
 from onoma.training.measuring import Measure
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
-from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, load_base
 from onoma.training.vectors import name_vectors
-from onoma.types import Progress, Tell
+from onoma.training.watching import Watching, check_watching
+from onoma.types import Tell
 
 
 def distil_encoder(
@@ -48,12 +48,8 @@ def distil_encoder(
     development: Sequence[str | Path] = (),
     development_dictionary: Dictionary | None = None,
     mention_format: MentionFormat | None = None,
-    trackers: Sequence[str] = (),
     overwrite: bool = False,
-    on_step: Callable[[DistillationStepReport], None] | None = None,
-    on_evaluation: Callable[[Evaluation], None] | None = None,
-    on_event: Tell | None = None,
-    progress: Progress | None = None,
+    **watching: Unpack[Watching[DistillationStepReport]],
 ) -> TrainingReport:
     """Train an encoder to find the names of a linker as near one another as the linker's own encoder does.
 
@@ -65,12 +61,8 @@ def distil_encoder(
         development: Files of mentions to measure on while training, see `onoma.training.development`.
         development_dictionary: Where these are looked for; unset: among the linker's names.
         mention_format: How these files are written: other columns of those that are tables, or another encoding.
-        trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
         overwrite: Replace an encoder that is there.
-        on_step: Called after every step.
-        on_evaluation: Called after every evaluation.
-        on_event: Called with sentences worth telling.
-        progress: Called with (done, total, what) while it is measured.
+        watching: Who follows the run, see `onoma.training.watching.Watching`.
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
@@ -89,10 +81,10 @@ def distil_encoder(
     config = recipe.config
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_development_files(config, development, development_dictionary)
-    check_trackers(trackers, out)
+    check_watching(watching, out)
     check_base(config)
     opened = linker if isinstance(linker, Linker) else Linker.open(linker)
-    tell = by_main(on_event)
+    tell = by_main(watching.get("on_event"))
     sets: list[DevelopmentSet] = []
     if development:
         if development_dictionary is None:
@@ -109,7 +101,7 @@ def distil_encoder(
         lambda run, tell: _Distillation(config, opened, sets, tell),
         recipe,
         out,
-        Watching(trackers, on_step, on_evaluation, on_event, progress),
+        watching,
     )
 
 

@@ -37,6 +37,7 @@ from onoma.pairs import MentionFormat, PairSet
 from onoma.pairs.languages import check_languages
 from onoma.terminology import Terminology
 from onoma.training.alignment_config import Recipe, TrainingConfig
+from onoma.training.alignment_step import StepReport
 from onoma.training.distributed import PeerError, broadcast, by_main, is_main, processes, world_size
 from onoma.training.grid import Combination, Grid, combinations
 from onoma.training.grid_table import (
@@ -54,6 +55,7 @@ from onoma.training.grid_table import (
 from onoma.training.run import SETTINGS_OF_PAIRS, check_run, train_on_pairs, train_on_terminology
 from onoma.training.run_folder import remove_saved_run
 from onoma.training.tuning import check_base
+from onoma.training.watching import Watching
 from onoma.types import Tell
 
 _OF_A_TRY = ("status", "why", "tries")
@@ -67,8 +69,8 @@ _OF_BASE = {*_OF_NAMES, "base", "pooling", "tuning", "matryoshka", "device", "co
 """What a base is tried with; combinations that agree in these are tried once."""
 
 
-Watch: TypeAlias = Callable[[], contextlib.AbstractContextManager[tuple[Callable[..., None], ...]]]
-"""Called for each run; gives what is to be called after a step, after an evaluation, and as ``progress``."""
+Watch: TypeAlias = Callable[[], contextlib.AbstractContextManager[Watching[StepReport]]]
+"""Called for each run; gives who follows it besides those that follow the grid."""
 
 
 def train_grid(
@@ -131,7 +133,7 @@ def train_grid(
             combination.recipe.config,
             development,
             development_terminology,
-            trackers,
+            {"trackers": trackers},
             hides=development_synonyms > 0,
             on_pairs=pairs is not None,
         )
@@ -154,10 +156,11 @@ def train_grid(
             check_languages(opened, languages)
     for file in development:
         check_is_file(Path(file))
-    look: Watch = watch or (lambda: contextlib.nullcontext((lambda *_: None,) * 3))
+    look: Watch = watch or (lambda: contextlib.nullcontext(Watching()))
 
     def train(made: Recipe, encoder: Path, pairs_folder: Path) -> None:
-        with look() as (on_step, on_evaluation, progress):
+        with look() as of_run:
+            watching: Watching[StepReport] = {**of_run, "trackers": trackers, "on_event": on_event}
             if terminology is not None:
                 train_on_terminology(
                     made,
@@ -167,12 +170,8 @@ def train_grid(
                     development=development,
                     development_terminology=development_terminology,
                     mention_format=mention_format,
-                    trackers=trackers,
                     pairs_folder=pairs_folder,
-                    on_step=on_step,
-                    on_evaluation=on_evaluation,
-                    on_event=on_event,
-                    progress=progress,
+                    **watching,
                 )
             elif pairs is not None:
                 train_on_pairs(
@@ -182,11 +181,7 @@ def train_grid(
                     development=development,
                     development_terminology=development_terminology,
                     mention_format=mention_format,
-                    trackers=trackers,
-                    on_step=on_step,
-                    on_evaluation=on_evaluation,
-                    on_event=on_event,
-                    progress=progress,
+                    **watching,
                 )
 
     made_from = {

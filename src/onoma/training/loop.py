@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Generic, NoReturn
 
@@ -35,27 +35,8 @@ from onoma.training.run_folder import RUN_NAME, RunLog, begin_run, is_saved, pla
 from onoma.training.settings import NamedSettings
 from onoma.training.stopping import StoppedError, StopRequest
 from onoma.training.trackers import Trackers, open_trackers
-from onoma.types import Progress as OnProgress
+from onoma.training.watching import Watching
 from onoma.types import Tell
-
-
-@dataclass(frozen=True, slots=True)
-class Watching(Generic[Done]):
-    """Who follows a run; all are called in the main process only.
-
-    Attributes:
-        trackers: Where to show the curves, by name.
-        on_step: Called after every step.
-        on_evaluation: Called after every evaluation.
-        on_event: Called with sentences worth telling.
-        progress: Called with (done, total, what) during an evaluation.
-    """
-
-    trackers: Sequence[str]
-    on_step: Callable[[Done], None] | None
-    on_evaluation: Callable[[Evaluation], None] | None
-    on_event: Tell | None
-    progress: OnProgress | None = None
 
 
 def take_course(
@@ -75,11 +56,11 @@ def take_course(
     """
     keep_freed_memory()
     with processes(recipe.config.device), unfinished_run(out, recipe.config) as run, torch_as_it_was():
-        tell = by_main(watching.on_event)
+        tell = by_main(watching.get("on_event"))
         course = make(run, tell)
         sitting = _Sitting(course, recipe.origin, run, watching)
         with _memory_errors_in_words(course, run):
-            sitting.train(watching.trackers)
+            sitting.train(watching.get("trackers", ()))
         report = broadcast(sitting.save(out) if is_main() else None)
     assert report is not None
     return report
@@ -110,10 +91,10 @@ class _Sitting(Generic[Done]):
         self._config: RunConfig = course.config
         self._recipe = recipe
         self._stop = StopRequest()
-        self._on_step = self._stop.tolerating(by_main(watching.on_step))
-        self._on_evaluation = self._stop.tolerating(by_main(watching.on_evaluation))
-        self._tell = self._stop.tolerating(by_main(watching.on_event))
-        self._progress = self._stop.tolerating(by_main(watching.progress))
+        self._on_step = self._stop.tolerating(by_main(watching.get("on_step")))
+        self._on_evaluation = self._stop.tolerating(by_main(watching.get("on_evaluation")))
+        self._tell = self._stop.tolerating(by_main(watching.get("on_event")))
+        self._progress = self._stop.tolerating(by_main(watching.get("progress")))
         self._evaluations.progress = self._measuring
         self._phases = {"prepare": 0.0, "evaluate": 0.0}
 

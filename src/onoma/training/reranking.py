@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import polars as pl
 import torch
@@ -39,9 +39,9 @@ from onoma.pairs.mentions import COMPOSITE, check_mentions, mentions_fingerprint
 from onoma.terminology import normalise
 from onoma.training.course import Course
 from onoma.training.development import tell_of_learnt
-from onoma.training.distributed import by_main, is_main
-from onoma.training.evaluating import Evaluation, check_development
-from onoma.training.loop import Watching, take_course, torch_as_it_was
+from onoma.training.distributed import by_main
+from onoma.training.evaluating import check_development
+from onoma.training.loop import take_course, torch_as_it_was
 from onoma.training.measuring import EncodeRows, Scores
 from onoma.training.precision import autocast, diverged
 from onoma.training.report import TrainingReport
@@ -63,9 +63,9 @@ from onoma.training.reranking_step import (
     make_optimiser,
 )
 from onoma.training.run_folder import ensure_encoder_writable
-from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, tune
-from onoma.types import BoolArray, CountProgress, Progress, RowArray, Tell, no_count
+from onoma.training.watching import Watching, check_watching
+from onoma.types import BoolArray, CountProgress, RowArray, Tell, no_count
 
 Mentions: TypeAlias = str | Path | pl.DataFrame
 """A file that `onoma.pairs.read_mentions` reads, or a table with the columns ``mention`` and ``concept_id`` and perhaps
@@ -84,12 +84,8 @@ def train_reranker(
     development: Sequence[Mentions] | Mapping[str, Mentions] = (),
     context: str | None = None,
     mention_format: MentionFormat | None = None,
-    trackers: Sequence[str] = (),
     overwrite: bool = False,
-    on_step: Callable[[RerankingStepReport], None] | None = None,
-    on_evaluation: Callable[[Evaluation], None] | None = None,
-    on_event: Tell | None = None,
-    progress: Progress | None = None,
+    **watching: Unpack[Watching[RerankingStepReport]],
 ) -> TrainingReport:
     """Train a cross-encoder on the candidates of a linker and save it as a folder.
 
@@ -107,12 +103,8 @@ def train_reranker(
         context: The column of the files that says where each mention stands. Unset: mentions without contexts.
         mention_format: How the files of mentions are written: other columns of those that are tables, or another
             encoding.
-        trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
         overwrite: Replace a reranker that is there.
-        on_step: Called after every step.
-        on_evaluation: Called after every evaluation.
-        on_event: Called with sentences worth telling.
-        progress: Called with (done, in all, what) while candidates are found, and while it is measured.
+        watching: Who follows the run, see `onoma.training.watching.Watching`.
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
@@ -129,12 +121,12 @@ def train_reranker(
     named = _named(development)
     fix = "give a file of mentions (development, --development FILE), or train without (--set keep=last)"
     check_development(config, [name for name, _ in named], fix=fix)
-    check_trackers(trackers, out)
+    check_watching(watching, out)
     base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
     with torch_as_it_was():
         check_savable(_new_model(config, contexts=False)[0])
     check_base(config)
-    tell = by_main(on_event)
+    tell = by_main(watching.get("on_event"))
     if isinstance(linker, Linker):
         # Not what an earlier reranker, a threshold or counts of, it may be, these very mentions make of candidates.
         linker = linker.with_prior(None)
@@ -144,7 +136,7 @@ def train_reranker(
         linker,
         depth=config.depth,
         text=config.candidate_text,
-        progress=progress if is_main() else None,
+        progress=by_main(watching.get("progress")),
     )
     table = distinct_mentions(_read(mentions, context, mention_format, tell))
     # Lengths that leave no room are refused before minutes of linking.
@@ -182,7 +174,7 @@ def train_reranker(
         ),
         recipe,
         out,
-        Watching(trackers, on_step, on_evaluation, on_event, progress),
+        watching,
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -19,13 +20,13 @@ from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.alignment_step import StepReport
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.development import HIDDEN, DevelopmentSet, hidden_synonyms, read_development
-from onoma.training.distributed import barrier, is_main, processes
-from onoma.training.evaluating import GIVE_WITH_TERMINOLOGY, HIDE_OR_GIVE, Evaluation, check_development
+from onoma.training.distributed import barrier, by_main, is_main, processes
+from onoma.training.evaluating import GIVE_WITH_TERMINOLOGY, HIDE_OR_GIVE, check_development
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import check_settings, claimed_run, ensure_encoder_writable
-from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base
-from onoma.types import Progress, RowArray, Tell
+from onoma.training.watching import Watching, check_watching
+from onoma.types import RowArray, Tell
 
 SETTINGS_OF_PAIRS = ("languages", "include_suppressed", "max_pairs_per_concept", "ambiguous")
 """Settings of a recipe that say which pairs are made; `train_on_pairs` takes the pairs as they are."""
@@ -42,13 +43,9 @@ def train_on_terminology(
     development: Sequence[str | Path] = (),
     development_terminology: Terminology | str | Path | None = None,
     mention_format: MentionFormat | None = None,
-    trackers: Sequence[str] = (),
     pairs_folder: str | Path | None = None,
     overwrite: bool = False,
-    on_step: Callable[[StepReport], None] | None = None,
-    on_evaluation: Callable[[Evaluation], None] | None = None,
-    on_event: Tell | None = None,
-    progress: Progress | None = None,
+    **watching: Unpack[Watching[StepReport]],
 ) -> TrainingReport:
     """Train an encoder on the synonyms of a terminology by a recipe.
 
@@ -67,13 +64,9 @@ def train_on_terminology(
         development_terminology: Whose names these queries are looked for in; unset: those of ``terminology`` that are
             not hidden.
         mention_format: How these files are written: other columns of those that are tables, or another encoding.
-        trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
         pairs_folder: Where the pairs lie, or are written and stay; unset: in ``OUT.run``.
         overwrite: Replace an encoder that is there.
-        on_step: Called after every step.
-        on_evaluation: Called after every evaluation.
-        on_event: Called with sentences worth telling.
-        progress: Called with (done, total, what) while the pairs are made, and while the encoder is measured.
+        watching: Who follows the run, see `onoma.training.watching.Watching`.
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
@@ -89,9 +82,10 @@ def train_on_terminology(
     config = recipe.config
     out = checked_path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
-    check_run(config, development, development_terminology, trackers, out=out, hides=development_synonyms > 0)
+    check_run(config, development, development_terminology, watching, out=out, hides=development_synonyms > 0)
     with processes(config.device):
         check_base(config)
+        tell = by_main(watching.get("on_event"))
         opened = _opened(terminology)
         hidden = checked_name_rows(hidden_names, opened.n_names)
         sets: list[DevelopmentSet] = []
@@ -106,9 +100,9 @@ def train_on_terminology(
             hidden = np.union1d(hidden, held_out.name_rows)
             sets.append(hidden_synonyms(opened, held_out, languages=config.languages, hidden_names=hidden))
         if development_terminology is None:
-            sets += _read(development, opened, config, mention_format, hidden_names=hidden, tell=on_event)
+            sets += _read(development, opened, config, mention_format, hidden_names=hidden, tell=tell)
         else:
-            sets += _read(development, _opened(development_terminology), config, mention_format, tell=on_event)
+            sets += _read(development, _opened(development_terminology), config, mention_format, tell=tell)
         with claimed_run(out, config) as run:  # before pairs are made in it, which another run may be reading
             folder = Path(pairs_folder) if pairs_folder is not None else run / "pairs"
             if is_main():
@@ -128,7 +122,7 @@ def train_on_terminology(
                     reuse=True,
                     part_of=run if pairs_folder is None else None,
                     overwrite=pairs_folder is None and not (run / CHECKPOINT_NAME).exists(),
-                    progress=progress,
+                    progress=watching.get("progress"),
                 )
             barrier()
             pairs = PairSet.open(folder)
@@ -138,12 +132,8 @@ def train_on_terminology(
                 pairs,
                 out,
                 development=sets,
-                trackers=trackers,
                 overwrite=overwrite,
-                on_step=on_step,
-                on_evaluation=on_evaluation,
-                on_event=on_event,
-                progress=progress,
+                **watching,
             )
 
 
@@ -155,12 +145,8 @@ def train_on_pairs(
     development: Sequence[str | Path] = (),
     development_terminology: Terminology | str | Path | None = None,
     mention_format: MentionFormat | None = None,
-    trackers: Sequence[str] = (),
     overwrite: bool = False,
-    on_step: Callable[[StepReport], None] | None = None,
-    on_evaluation: Callable[[Evaluation], None] | None = None,
-    on_event: Tell | None = None,
-    progress: Progress | None = None,
+    **watching: Unpack[Watching[StepReport]],
 ) -> TrainingReport:
     """Train an encoder on pairs that were made before: of mentions, of translations, merged ones.
 
@@ -173,12 +159,8 @@ def train_on_pairs(
         development: Files of queries to measure on while training, see `read_development`.
         development_terminology: Whose names these queries are looked for in.
         mention_format: As in `train_on_terminology`.
-        trackers: As in `train_on_terminology`.
         overwrite: Replace an encoder that is there.
-        on_step: Called after every step.
-        on_evaluation: Called after every evaluation.
-        on_event: Called with sentences worth telling.
-        progress: Called with (done, total, what) while the encoder is measured.
+        watching: Who follows the run, see `onoma.training.watching.Watching`.
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
@@ -193,7 +175,7 @@ def train_on_pairs(
     recipe = Recipe.of(recipe)
     config = recipe.config
     ensure_encoder_writable(Path(out), "encoder", config, overwrite=overwrite)
-    check_run(config, development, development_terminology, trackers, out=Path(out), on_pairs=True)
+    check_run(config, development, development_terminology, watching, out=Path(out), on_pairs=True)
     opened = pairs if isinstance(pairs, PairSet) else PairSet.open(pairs)
     verify_artifact(opened.path)
     made = opened.manifest.config
@@ -205,20 +187,17 @@ def train_on_pairs(
             )
     with processes(config.device):
         check_base(config)
+        tell = by_main(watching.get("on_event"))
         sets: list[DevelopmentSet] = []
         if development_terminology is not None:
-            sets = _read(development, _opened(development_terminology), config, mention_format, tell=on_event)
+            sets = _read(development, _opened(development_terminology), config, mention_format, tell=tell)
         return train_encoder(
             recipe,
             opened,
             out,
             development=sets,
-            trackers=trackers,
             overwrite=overwrite,
-            on_step=on_step,
-            on_evaluation=on_evaluation,
-            on_event=on_event,
-            progress=progress,
+            **watching,
         )
 
 
@@ -226,7 +205,7 @@ def check_run(
     config: TrainingConfig,
     development: Sequence[str | Path],
     development_terminology: Terminology | str | Path | None,
-    trackers: Sequence[str],
+    watching: Mapping[str, Any],
     *,
     out: Path | None = None,
     hides: bool = False,
@@ -238,7 +217,7 @@ def check_run(
         config: Settings of the run.
         development: As in `train_on_terminology`.
         development_terminology: As there.
-        trackers: As there.
+        watching: As there.
         out: The encoder folder to be written, if that is known.
         hides: Synonyms are hidden to measure on.
         on_pairs: Trained on pairs that were made before.
@@ -260,7 +239,7 @@ def check_run(
             "pairs do not say which names a concept has: give the terminology to look for the queries in "
             "(development_terminology, --development-terminology DIR)."
         )
-    check_trackers(trackers, out)
+    check_watching(watching, out)
 
 
 def _opened(terminology: Terminology | str | Path) -> Terminology:
@@ -276,7 +255,7 @@ def _read(
     mention_format: MentionFormat | None,
     *,
     hidden_names: RowArray | None = None,
-    tell: Tell | None,
+    tell: Tell,
 ) -> list[DevelopmentSet]:
     return [
         read_development(
@@ -285,7 +264,7 @@ def _read(
             languages=config.languages,
             hidden_names=hidden_names,
             mention_format=mention_format,
-            tell=tell if is_main() else None,
+            tell=tell,
         )
         for file in files
     ]
