@@ -2,12 +2,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from onoma.artifacts import open_artifact
-from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError
 from onoma.linking import Link, Linker, add_reranker, build_linker
 from onoma.linking.reranking import Reranked, Reranker
 from onoma.linking.settings import Stage
@@ -144,71 +139,6 @@ def test_pairs_taken_through_the_model_a_few_at_a_time_give_the_same_gradient(ba
     # Adam makes much of a gradient's sign even where that is rounding.
     assert all(torch.allclose(whole[key], chunks[key], atol=5e-6) for key in whole if key != "head.weight")
     assert torch.allclose(whole["head.weight"], chunks["head.weight"], atol=1e-3)
-
-
-KILLED = """
-    import os, signal, sys
-    from pathlib import Path
-    import polars as pl
-    from onoma.training.reranking import train_reranker
-    from onoma.training.reranking_config import RerankingConfig
-    sys.path.insert(0, sys.argv[4])
-    from test_training_reranking import MENTIONS, MISLEADING
-
-    def maybe_die(report):
-        if report.step == int(sys.argv[3]):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    train_reranker(
-        RerankingConfig.model_validate_json(sys.argv[1]), MISLEADING, MENTIONS, Path(sys.argv[2]),
-        development=[MENTIONS], on_step=maybe_die,
-    )
-"""
-
-
-def test_a_killed_run_goes_on_to_the_same_weights(base: Path, tmp_path: Path) -> None:
-    config = config_for(base, checkpoint_minutes=1e-9, keep="best", evaluate_steps=3, average=0.9)
-    train_reranker(config, MISLEADING, MENTIONS, tmp_path / "straight", development=[MENTIONS])
-    here = Path(__file__).parent
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            textwrap.dedent(KILLED),
-            config.model_dump_json(),
-            str(tmp_path / "killed"),
-            "7",
-            str(here),
-        ],
-        check=False,
-        env={
-            **os.environ,
-            "OMP_NUM_THREADS": str(torch.get_num_threads()),
-            "PYTHONPATH": os.pathsep.join([str(here.parent), *sys.path]),
-        },
-    )
-    assert done.returncode == -signal.SIGKILL
-    assert not (tmp_path / "killed").exists()
-    report = train_reranker(config, MISLEADING, MENTIONS, tmp_path / "killed", development=[MENTIONS])
-    assert report.resumed_at == 6
-    straight, resumed = weights(tmp_path / "straight"), weights(tmp_path / "killed")
-    assert all(torch.equal(straight[key], resumed[key]) for key in straight)
-    of_each = [json.loads((tmp_path / name / "train.json").read_text()) for name in ("straight", "killed")]
-    assert [line["loss"] for line in of_each[0]["log"]] == [line["loss"] for line in of_each[1]["log"]]
-    assert Reranker.open(tmp_path / "straight").fingerprint == Reranker.open(tmp_path / "killed").fingerprint
-
-
-def test_other_candidates_do_not_continue_a_run(base: Path, tmp_path: Path) -> None:
-    def stop(report: RerankingStepReport) -> None:
-        if report.step == 3:
-            raise KeyboardInterrupt
-
-    config = config_for(base, checkpoint_minutes=1e-9)
-    with pytest.raises(KeyboardInterrupt):
-        train_reranker(config, MISLEADING, MENTIONS, tmp_path / "r", on_step=stop)
-    other = TableLinker({**MISLEADING.answers, "heart x": [*MISLEADING.answers["lung x"][:2], *links(("heart", "h"))]})
-    with pytest.raises(MismatchError, match="the candidates"):
-        train_reranker(config, other, MENTIONS, tmp_path / "r")
 
 
 def test_mentions_that_teach_nothing_are_left_out(base: Path, tmp_path: Path) -> None:
@@ -387,8 +317,6 @@ def test_what_cannot_be_is_refused_before_work_begins(base: Path, tmp_path: Path
         train(development=[MENTIONS, MENTIONS])
     with pytest.raises(ConfigError, match=r"two development sets are called 'dev\.csv'"):
         train(development=["a/dev.csv", "b/dev.csv"])
-    with pytest.raises(ConfigError, match="tracker"):
-        train(trackers=["nothing"])
     with pytest.raises(ConfigError, match="max_tokens must be from 3 to 32"):
         train(config={"max_tokens": 64})
     with pytest.raises(ConfigError, match=r"max_tokens=16 leaves .* set max_tokens to \d+ or more"):
@@ -472,8 +400,7 @@ def test_settings_that_rerankers_do_not_have_are_refused() -> None:
 
 def test_of_several_processes_the_main_one_speaks(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[object] = []
-    for room in ("reranking", "distributed"):
-        monkeypatch.setattr(f"onoma.training.{room}.is_main", lambda: False)
+    monkeypatch.setattr("onoma.training.distributed.is_main", lambda: False)
     monkeypatch.setattr("onoma.training.reranking.take_course", lambda *_, **__: None)
     train_reranker(
         config_for(base), MISLEADING, MENTIONS, tmp_path / "r",
