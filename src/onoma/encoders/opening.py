@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from onoma.encoders.encoding import check_opened
-from onoma.encoders.folders import PRECISIONS, EncoderFolder, Precision
+from onoma.encoders.folders import LOWER_PRECISIONS, PRECISIONS, EncoderFolder, Precision
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.protocol import Encoder
@@ -65,24 +65,21 @@ def open_encoder(
     )
     if threads is not None and not 1 <= threads <= _MAX_THREADS:
         raise ConfigError(f"threads must be a whole number from 1 to {_MAX_THREADS:,}; found {threads}.")
-    if precision not in {"fp32", "bf16"}:
-        return _open_lower(
-            source,
-            precision,
-            backend,
-            pooling=pooling,
-            max_tokens=max_tokens,
-            dimensions=dimensions,
-            threads=threads,
-            in_full=in_full,
-        )
-    folder = locate_encoder(source, pooling=pooling, max_tokens=max_tokens).cut(dimensions)
+    needs_onnx = precision in LOWER_PRECISIONS
+    if needs_onnx and backend == "torch":
+        raise ConfigError(f"{precision} is a precision of ONNX models; torch runs fp32 and bf16.")
+    folder = locate_encoder(
+        source, pooling=pooling, max_tokens=max_tokens, precision="fp32" if precision == "bf16" else precision
+    ).cut(dimensions)
     obstacle = _onnx_obstacle(folder, precision)
-    if backend == "onnx" and obstacle is not None:
-        raise ConfigError(f"{folder.name} cannot be run by ONNX Runtime: {obstacle}. Open it with backend='torch'.")
+    if obstacle is not None and (needs_onnx or backend == "onnx"):
+        way = f"Open it in another precision than {precision}" if needs_onnx else "Open it with backend='torch'"
+        raise ConfigError(f"{folder.name} cannot be run by ONNX Runtime: {obstacle}. {way}.")
     if backend == "torch" or obstacle is not None:
         return _open_torch(folder, bf16=precision == "bf16")
-    return _open_onnx(folder, threads=threads, in_full=in_full)
+    if in_full and folder.onnx is not None:
+        folder.check_content(folder.onnx, folder.onnx.with_name(f"{folder.onnx.name}.data"))
+    return OnnxEncoder(folder, threads=threads)
 
 
 def as_encoder(
@@ -107,41 +104,11 @@ def _whole(option: str, number: int | None) -> int | None:
     return int(number)  # numpy's go into no JSON
 
 
-def _open_lower(
-    source: str | Path,
-    precision: Precision,
-    backend: Backend,
-    *,
-    pooling: Pooling | None,
-    max_tokens: int | None,
-    dimensions: int | None,
-    threads: int | None,
-    in_full: bool,
-) -> Encoder:
-    assert precision != "bf16"  # the caller knows the difference
-    if backend == "torch":
-        raise ConfigError(f"{precision} is a precision of ONNX models; torch runs fp32 and bf16.")
-    folder = locate_encoder(source, pooling=pooling, max_tokens=max_tokens, precision=precision)
-    folder = folder.cut(dimensions)
-    if folder.pooling != folder.said_pooling:
-        raise ConfigError(
-            f"the ONNX model of {folder.name} pools by '{folder.said_pooling}', not '{folder.pooling}', and in "
-            f"{precision} there is no other."
-        )
-    return _open_onnx(folder, threads=threads, in_full=in_full)
-
-
-def _open_onnx(folder: EncoderFolder, *, threads: int | None, in_full: bool) -> Encoder:
-    if in_full and folder.onnx is not None:
-        folder.check_content(folder.onnx, folder.onnx.with_name(f"{folder.onnx.name}.data"))
-    return OnnxEncoder(folder, threads=threads)
-
-
-def _onnx_obstacle(folder: EncoderFolder, precision: str) -> str | None:
+def _onnx_obstacle(folder: EncoderFolder, precision: Precision) -> str | None:
     if folder.onnx is None:
         return "its folder has no onnx/model.onnx (export_encoder makes one)"
-    if precision != "fp32":
-        return f"its ONNX model is fp32, not {precision}"
+    if precision == "bf16":
+        return "its ONNX model is fp32, not bf16"
     if folder.is_own and folder.pooling != folder.said_pooling:
         return f"its ONNX model pools by '{folder.said_pooling}', not '{folder.pooling}'"
     return None
