@@ -326,7 +326,7 @@ def test_scores_of_this_encoder_and_no_other(trained: Path, tmp_path: Path) -> N
     for precision in ("fp32", "int8"):
         line = f"| ncbi-disease, test | {precision} | {expected}"
         assert line.replace("[", "\\[").replace("]", "\\]") in text
-    assert row(text, "int8").endswith("MB")
+    assert row(text, "int8").endswith("kB")
     with_ngrams = result_of(fingerprints["fp32"], **{"acc@1": 0.911})
     with_ngrams["model"]["sparse_weight"] = "0.1"
     (tmp_path / "ngrams.json").write_text(json.dumps(with_ngrams))

@@ -295,17 +295,17 @@ def _described(folder: Path) -> dict[str, Any]:
 
 def _show_agreements(agreements: list[Agreement]) -> None:
     from onoma.cli import show
-    from onoma.encoders.model_card import megabytes
+    from onoma.files.sizes import size_in_words
 
     fp32 = agreements[0].fp32_bytes
     show.table(
         _COLUMNS,
         [
-            ["fp32", megabytes(fp32), "1.00", "1.00000", "1.00000", "1.0000"],
+            ["fp32", size_in_words(fp32), "1.00", "1.00000", "1.00000", "1.0000"],
             *(
                 [
                     one.precision,
-                    megabytes(one.bytes),
+                    size_in_words(one.bytes),
                     f"{one.speed:.2f}",
                     f"{one.mean_cosine:.5f}",
                     f"{one.percentile_1_cosine:.5f}",

@@ -204,14 +204,15 @@ def unread_names(linker: Path) -> None:
 def many_compared(linker: Path) -> None:
     """Remark on a linker so large that comparing a mention with every vector is what takes its time."""
     from onoma.artifacts import read_manifest
+    from onoma.files.sizes import size_in_words
     from onoma.indexes.vector_store import VECTORS_FILE
 
-    index, vectors = read_manifest(linker).config.get("index"), linker / VECTORS_FILE
-    if index is None or index["kind"] != "exact" or vectors.stat().st_size < LARGE_VECTORS:
+    index = read_manifest(linker).config.get("index")
+    if index is None or index["kind"] != "exact" or (size := (linker / VECTORS_FILE).stat().st_size) < LARGE_VECTORS:
         return
     remark(
-        f"each mention is compared with all vectors, {vectors.stat().st_size / 1e9:.1f} GB; with --index sign-bits it "
-        "is compared with a few thousand of them, and answered many times as fast"
+        f"each mention is compared with all vectors, {size_in_words(size)}; with --index sign-bits it is compared with "
+        "a few thousand of them, and answered many times as fast"
     )
 
 

@@ -68,8 +68,8 @@ def import_(
 def list_(as_json: Json = False) -> None:
     """List the vocabularies of the catalogue: size, licence, and which are fetched or must be got by hand."""
     from onoma.cli import show
+    from onoma.files.sizes import size_in_words
     from onoma.terminology import known_vocabularies
-    from onoma.terminology.catalogue.fetching import size_in_words
 
     entries = known_vocabularies().values()
     if as_json:
@@ -124,10 +124,10 @@ def fetch(
     """
     from onoma.artifacts import ensure_writable
     from onoma.cli import show
+    from onoma.files.sizes import size_in_words
     from onoma.terminology import fetch as fetch_vocabulary
     from onoma.terminology import get_vocabulary, import_terminology
     from onoma.terminology.catalogue.downloading import without_secrets
-    from onoma.terminology.catalogue.fetching import size_in_words
     from onoma.terminology.tables import KIND
 
     entry = get_vocabulary(name)

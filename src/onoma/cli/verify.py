@@ -27,6 +27,7 @@ def verify(
     from onoma.artifacts import read_manifest, verify_artifact
     from onoma.cli import show
     from onoma.errors import ArtifactError, ConfigError, InputError, MismatchError, OnomaError
+    from onoma.files.sizes import size_in_words
     from onoma.indexes.pgvector_folder import TABLE_FILE, chosen_database, open_in_table
     from onoma.indexes.records import read_index_record
 
@@ -56,7 +57,7 @@ def verify(
     size = sum(entry.bytes for entry in manifest.files.values())
     show.out.print(
         f"{folder}: a whole {manifest.kind} (format {manifest.format_version}), "
-        f"{show.count(len(manifest.files), 'file')}, {size / 1e6:,.1f} MB, made {manifest.created} "
+        f"{show.count(len(manifest.files), 'file')}, {size_in_words(size)}, made {manifest.created} "
         f"by Onoma {manifest.onoma_version}, checksum of its files {manifest.fingerprint[:16]}",
     )
     for parent in manifest.parents:

@@ -26,6 +26,7 @@ from onoma.encoders.json_files import read_json
 from onoma.encoders.markdown import code, plain, table
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.weight_files import count_parameters, weight_files
+from onoma.files.sizes import size_in_words
 
 TRAIN_NAME = "train.json"
 RESULTS_FOLDER = "results"
@@ -356,7 +357,7 @@ def _precisions(folder: Path, agreements: Iterable[Agreement]) -> str:
     rows = [
         (
             one.precision,
-            megabytes(one.bytes),
+            size_in_words(one.bytes),
             f"{one.speed:.2f}",
             f"{one.mean_cosine:.5f}",
             f"{one.percentile_1_cosine:.5f}",
@@ -394,11 +395,6 @@ def _limits(source: EncoderFolder, preset: str | None) -> str:
     if preset:
         lines.append(f"* Names that are not prepared by `{preset}` get other vectors than those it was trained on.")
     return "\n".join(["## Limits", "", *lines])
-
-
-def megabytes(size: int) -> str:
-    """``megabytes(22_900_000)`` is ``"22.9 MB"``."""
-    return f"{size / 1e6:,.1f} MB"
 
 
 def _has_fp32(folder: Path) -> bool:

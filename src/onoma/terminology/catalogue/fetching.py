@@ -29,6 +29,7 @@ from onoma._version import __version__
 from onoma.artifacts import ensure_outside, sha256_file, write_text_atomically
 from onoma.artifacts.locking import check_system
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError, UnavailableError
+from onoma.files.sizes import size_in_words
 from onoma.terminology.catalogue.downloading import Download, download, without_secrets
 from onoma.terminology.catalogue.entries import CatalogueEntry, get_vocabulary
 from onoma.terminology.catalogue.part_files import Version, exclusive_part
@@ -203,21 +204,6 @@ def fetch(
 def record_path(path: Path) -> Path:
     """Where the record of a fetched file lies."""
     return path.with_name(f"{path.name}.fetch.json")
-
-
-def size_in_words(n_bytes: int | None) -> str:
-    """Bytes for a person.
-
-    Example:
-        >>> size_in_words(53_134_854), size_in_words(None)
-        ('53.1 MB', 'size unknown')
-    """
-    if n_bytes is None:
-        return "size unknown"
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if n_bytes >= size:
-            return f"{n_bytes / size:.1f} {unit}"
-    return f"{n_bytes} bytes"
 
 
 @dataclass(frozen=True)
