@@ -177,7 +177,7 @@ class NeighbourBatches(Batches):
         labels: Class of each training name.
         run_folder: Where the tables are kept.
         batch_pairs: Pairs in a batch.
-        neighbours: Companions of each seed.
+        neighbours: Companions of each seed, fewer than ``batch_pairs``.
         refresh_batches: Batches after which names are compared anew.
         warmup_batches: Batches before they are compared at all.
         seed: Of the order and of every draw.
@@ -186,7 +186,6 @@ class NeighbourBatches(Batches):
 
     Raises:
         InputError: there are no pairs.
-        ConfigError: a seed and its companions do not fit into a batch.
 
     Source:
         CODER++ (Zeng et al. 2022), section 3.2: a name comes with its nearest neighbours and with names of its concept.
@@ -207,11 +206,6 @@ class NeighbourBatches(Batches):
         text_labels: npt.NDArray[np.integer] | None = None,
         tell: Tell = lambda _: None,
     ) -> None:
-        if neighbours >= batch_pairs:
-            raise ConfigError(
-                f"a pair and its {neighbours} neighbours do not fit into a batch of {batch_pairs} pairs. "
-                "Set batches.neighbours below batch_pairs."
-            )
         self._seeds_at_once = batch_pairs // (1 + neighbours)
         super().__init__(_order_of(pairs, at_once=self._seeds_at_once, seed=seed))
         self._pairs, self._labels, self._text_labels = pairs, labels, text_labels
