@@ -6,7 +6,7 @@ from torch import nn
 
 from onoma.encoders.adapters import insert_adapters
 from onoma.encoders.architectures import read_architecture
-from onoma.encoders.loading import load_packed
+from onoma.encoders.loading import load_folder, load_packed
 from onoma.encoders.lora import insert_lora
 from onoma.encoders.onnx_export import check_exportable
 from onoma.encoders.packed import PackedEncoder
@@ -46,12 +46,12 @@ def check_base(config: RunConfig) -> None:
         UnavailableError: the encoder, PEFT for LoRA, or what ``compile`` needs is not on this machine.
     """
     check_compiles(config, training_device(config))
+    base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
     if isinstance(config, TrainingConfig):
-        base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
         check_widths(config.matryoshka, base.width)
     check_case(config)
-    check_links(locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens))
-    encoder = load_packed(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
+    check_links(base)
+    encoder = load_folder(base)
     if is_main():
         check_exportable(encoder)
     tune(encoder, config.tuning)
