@@ -15,7 +15,8 @@ import torch
 from huggingface_hub import ModelCard
 from tiny_encoders import MAX_TOKENS, write_tiny
 
-from onoma.artifacts import Parent, read_manifest, verify_artifact
+from onoma.artifacts import Parent, read_manifest, verify_artifact, write_artifact
+from onoma.benchmarks import results
 from onoma.encoders import (
     add_precisions,
     add_to_card,
@@ -26,8 +27,9 @@ from onoma.encoders import (
 )
 from onoma.encoders.information import encoder_info
 from onoma.encoders.loading import load_packed
+from onoma.encoders.rewriting import RESULTS_FORMAT, RESULTS_KIND
 from onoma.encoders.weight_files import count_parameters
-from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError
+from onoma.errors import ArtifactError, ConfigError, DamagedArtifactError, InputError, MismatchError
 
 ODD = 'odd: "name" | <b>*x*</b> # `--- [a](b) \\ $1 & {é} ```'
 TRAINING: dict[str, Any] = {
@@ -347,6 +349,18 @@ def test_scores_of_this_encoder_and_no_other(trained: Path, tmp_path: Path) -> N
     other.write_text(json.dumps({**result_of(fingerprints["fp32"]), "task": "../../x"}))
     with pytest.raises(InputError, match="no result of a benchmark"):
         add_to_card(folder, results=[other])
+
+
+def test_results_of_another_format_are_refused(trained: Path, tmp_path: Path) -> None:
+    assert (RESULTS_KIND, RESULTS_FORMAT) == (results.KIND, results.FORMAT_VERSION)
+    text = json.dumps(result_of(locate_encoder(trained).fingerprint))
+    for version in (RESULTS_FORMAT - 1, RESULTS_FORMAT + 1):
+        folder = tmp_path / str(version)
+        with write_artifact(folder, RESULTS_KIND, format_version=version) as aside:
+            (aside / "results.json").write_text(text)
+        for given in (folder, folder / "results.json"):
+            with pytest.raises(ArtifactError, match=f"format {version}"):
+                add_to_card(trained, results=[given])
 
 
 def test_terminologies_it_was_trained_on_and_its_licence(trained: Path, tmp_path: Path) -> None:

@@ -16,7 +16,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onoma.artifacts import Manifest, copy_files, read_manifest, verify_artifact, write_artifact
+from onoma.artifacts import (
+    MANIFEST_NAME,
+    Manifest,
+    copy_files,
+    open_artifact,
+    read_manifest,
+    verify_artifact,
+    write_artifact,
+)
 from onoma.encoders.agreement import Agreement, measure_agreement, write_agreements
 from onoma.encoders.folders import (
     ABOUT_NAME,
@@ -37,6 +45,9 @@ from onoma.types import CountProgress
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+RESULTS_KIND, RESULTS_FORMAT, RESULTS_NAME = "benchmark-results", 2, "results.json"
+"""Of folders of results, as `onoma.benchmarks.results`, which this room may not import, writes them."""
 
 
 def add_precisions(
@@ -109,7 +120,7 @@ def add_to_card(
         InputError: a file is no benchmark's result.
         MismatchError: results of another encoder, or a terminology that it was not trained on.
         ConfigError: the source is no folder that Onoma wrote, or the licence is not that of weights that are another's.
-        ArtifactError: the source is damaged.
+        ArtifactError: the source is damaged, or a folder of results is, or that is of another Onoma's format.
     """
     found = locate_encoder(source, precision=None)
     read = [_read_result(checked_path(file), found) for file in results]
@@ -198,7 +209,9 @@ def _write_lower(model: ModelProto, precision: OnnxPrecision, file: Path) -> Non
 
 def _read_result(path: Path, found: EncoderFolder) -> dict[str, Any]:
     """A benchmark's result with the precision of this encoder that it is of."""
-    file = path / "results.json" if path.is_dir() else path
+    file = path / RESULTS_NAME if path.is_dir() else path
+    if file.name == RESULTS_NAME and (file.parent / MANIFEST_NAME).is_file():
+        open_artifact(file.parent, RESULTS_KIND, format_version=RESULTS_FORMAT, oldest=RESULTS_FORMAT)
     try:
         result: dict[str, Any] = json.loads(file.read_text("utf-8"))
         model, needed = result["model"], ("task", "n_queries", "n_dictionary", "acc@1")
