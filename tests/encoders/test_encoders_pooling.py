@@ -19,7 +19,8 @@ from onoma.encoders import locate_encoder, open_encoder, save_encoder
 from onoma.encoders.loading import load_packed
 from onoma.encoders.onnx_encoder import padded_rows
 from onoma.encoders.onnx_export import _PaddedForward
-from onoma.encoders.onnx_graph import ATTENTION_MASK, INPUT_IDS, NAME_VECTORS, write_graph
+from onoma.encoders.onnx_graph import write_graph
+from onoma.encoders.onnx_session import ATTENTION_MASK, INPUT_IDS, NAME_VECTORS
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack_lists
 from onoma.encoders.tokens import special_tokens_around

@@ -28,7 +28,7 @@ from onoma.encoders.cross_encoder_tokens import PairRows, PairTokeniser
 from onoma.encoders.encoding import WINDOW_NAMES, length_batches
 from onoma.encoders.folders import ONNX_NAME
 from onoma.encoders.onnx_encoder import BATCH_TOKENS, padded_rows
-from onoma.encoders.onnx_session import OnnxSession
+from onoma.encoders.onnx_session import ATTENTION_MASK, INPUT_IDS, PAIR_SCORES, TOKEN_TYPES, OnnxSession
 from onoma.encoders.tokens import load_tokenizer
 from onoma.errors import DamagedArtifactError, InputError, ShapeError, checked_path, first_line
 from onoma.types import CountProgress, FloatArray, RowArray
@@ -37,8 +37,6 @@ RERANKER_KIND = "reranker"
 RERANKER_ABOUT_NAME = "reranker.json"
 MODEL_FOLDER = "model"
 HEAD_NAME = "head.safetensors"
-_SCORES = "pair_scores"
-"""Output of the graphs that Onoma writes; see `onoma.encoders.onnx_graph`."""
 _SCORED_BY = (ONNX_NAME, f"{MODEL_FOLDER}/tokenizer.json")
 """Files that scores depend on, besides what ``reranker.json`` says."""
 
@@ -120,7 +118,7 @@ class CrossEncoder:
         manifest = open_artifact(folder, RERANKER_KIND)
         about = read_about(folder)
         session = OnnxSession(folder / ONNX_NAME, threads=threads)
-        if _SCORES not in session.outputs:
+        if PAIR_SCORES not in session.outputs:
             raise DamagedArtifactError(f"{folder / ONNX_NAME} gives no scores of pairs. Make the folder again.")
         tokeniser = pair_tokeniser(folder, about, prepare=prepare(about))
         return cls(path=folder, manifest=manifest, about=about, tokeniser=tokeniser, session=session)
@@ -191,10 +189,10 @@ class CrossEncoder:
 def run_pairs(session: OnnxSession, pairs: PairRows, rows: RowArray, *, padding_id: int) -> FloatArray:
     """Scores of some pairs by a session of an ONNX model that `onoma.encoders.onnx_graph` wrote, shape (len(rows),)."""
     ids, mask = padded_rows(pairs.offsets, pairs.ids, rows, padding_id=padding_id)
-    feeds: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
-    if "token_type_ids" in session.inputs:
-        feeds["token_type_ids"], _ = padded_rows(pairs.offsets, pairs.types.astype(np.int32), rows, padding_id=0)
-    found: FloatArray = session.run(_SCORES, feeds)
+    feeds: dict[str, Any] = {INPUT_IDS: ids, ATTENTION_MASK: mask}
+    if TOKEN_TYPES in session.inputs:
+        feeds[TOKEN_TYPES], _ = padded_rows(pairs.offsets, pairs.types.astype(np.int32), rows, padding_id=0)
+    found: FloatArray = session.run(PAIR_SCORES, feeds)
     return found
 
 

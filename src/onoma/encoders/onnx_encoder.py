@@ -10,15 +10,12 @@ import numpy.typing as npt
 
 from onoma.encoders.encoding import FolderEncoder, checked_names, encode_names
 from onoma.encoders.folders import EncoderFolder
-from onoma.encoders.onnx_session import OnnxSession
+from onoma.encoders.onnx_session import ATTENTION_MASK, INPUT_IDS, NAME_VECTORS, TOKEN_TYPES, OnnxSession
 from onoma.errors import ConfigError, InputError
 from onoma.types import CountProgress, FloatArray, RowArray
 
 BATCH_TOKENS = 1_024
 """Tokens per call of the session, so that a batch's intermediate results stay in the processor's cache."""
-
-OWN_OUTPUT = "name_vectors"
-"""Output of the graphs that Onoma writes; see `onoma.encoders.onnx_graph`."""
 
 
 class OnnxEncoder(FolderEncoder):
@@ -39,13 +36,13 @@ class OnnxEncoder(FolderEncoder):
         keeps_weights_small = folder.precision.endswith("-weights")
         self._session = OnnxSession(folder.onnx, threads=threads, unpacks_weights=keeps_weights_small)
         outputs = self._session.outputs
-        self._pools_inside = OWN_OUTPUT in outputs
+        self._pools_inside = NAME_VECTORS in outputs
         token_outputs = [name for name in outputs if name in {"last_hidden_state", "token_embeddings"}]
         if not self._pools_inside and not token_outputs:
             raise InputError(
                 "this ONNX model has no output that Onoma can use",
                 path=folder.onnx,
-                expected=f"{OWN_OUTPUT}, last_hidden_state or token_embeddings",
+                expected=f"{NAME_VECTORS}, last_hidden_state or token_embeddings",
                 found=", ".join(outputs),
             )
         if self._pools_inside and folder.said_pooling not in (None, folder.pooling):
@@ -53,7 +50,7 @@ class OnnxEncoder(FolderEncoder):
                 f"the ONNX model of {folder.name} pools by '{folder.said_pooling}', not '{folder.pooling}'. Open it "
                 "with backend='torch'."
             )
-        self._output = OWN_OUTPUT if self._pools_inside else token_outputs[0]
+        self._output = NAME_VECTORS if self._pools_inside else token_outputs[0]
 
     def encode(
         self, texts: Iterable[str], *, progress: CountProgress | None = None, unit_length: bool = True
@@ -79,9 +76,9 @@ class OnnxEncoder(FolderEncoder):
             padding_id=self._folder.padding_id,
             min_tokens=self._folder.max_tokens if pads_all else 0,
         )
-        feeds: dict[str, Any] = {"input_ids": padded, "attention_mask": mask}
-        if "token_type_ids" in self._session.inputs:
-            feeds["token_type_ids"] = np.zeros_like(padded)
+        feeds: dict[str, Any] = {INPUT_IDS: padded, ATTENTION_MASK: mask}
+        if TOKEN_TYPES in self._session.inputs:
+            feeds[TOKEN_TYPES] = np.zeros_like(padded)
         found: FloatArray = self._session.run(self._output, feeds)
         if self._pools_inside:
             return found

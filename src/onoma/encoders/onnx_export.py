@@ -20,9 +20,9 @@ from torch.onnx import OnnxExporterError
 from onoma.encoders.encoding import unit_rows
 from onoma.encoders.folders import family_of
 from onoma.encoders.onnx_encoder import padded_rows
-from onoma.encoders.onnx_graph import ATTENTION_MASK, INPUT_IDS, NAME_VECTORS, OPSET, can_write_graph, write_graph
+from onoma.encoders.onnx_graph import OPSET, can_write_graph, write_graph
 from onoma.encoders.onnx_precision import save_onnx
-from onoma.encoders.onnx_session import OnnxSession
+from onoma.encoders.onnx_session import ATTENTION_MASK, INPUT_IDS, NAME_VECTORS, OnnxSession
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack, pack_lists
 from onoma.encoders.tokens import tokenise

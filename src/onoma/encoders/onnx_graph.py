@@ -23,14 +23,13 @@ from torch import nn
 
 from onoma.encoders.adapters import AdaptedNorm, Bottleneck, CoupledNorm, Coupling
 from onoma.encoders.architectures import Architecture, Layer
+from onoma.encoders.onnx_session import ATTENTION_MASK, INPUT_IDS, NAME_VECTORS, PAIR_SCORES, TOKEN_TYPES
 from onoma.errors import ConfigError
 
 if TYPE_CHECKING:
     from onoma.encoders.pooling import Pooling
 
 OPSET = 18
-INPUT_IDS, ATTENTION_MASK, NAME_VECTORS = "input_ids", "attention_mask", "name_vectors"
-TOKEN_TYPES, PAIR_SCORES = "token_type_ids", "pair_scores"
 
 _GELU = {"gelu": ("BiasGelu", "com.microsoft"), "gelu_new": ("FastGelu", "com.microsoft")}
 """Activation in ``config.json`` -> operator that adds a bias and applies it."""

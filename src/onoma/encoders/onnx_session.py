@@ -24,6 +24,10 @@ from onoma.errors import DamagedArtifactError, InputError, MismatchError
 from onoma.forking import Turns, without_fork
 from onoma.processors import usable_processors
 
+INPUT_IDS, ATTENTION_MASK, TOKEN_TYPES = "input_ids", "attention_mask", "token_type_ids"
+"""Inputs of a model, as transformers call them; the last is left out by many."""
+NAME_VECTORS, PAIR_SCORES = "name_vectors", "pair_scores"
+"""Output of the graphs that Onoma writes, which pool inside; see `onoma.encoders.onnx_graph`."""
 _SHORT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory")
 """What the runtime says that has no memory left; its exceptions tell it in their text alone."""
 _FOLDER_OF_WEIGHTS = "session.model_external_initializers_file_folder_path"
