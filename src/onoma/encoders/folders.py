@@ -364,9 +364,14 @@ def _lower_precisions(folder: Path) -> tuple[OnnxPrecision, ...]:
     return tuple(precision for precision in LOWER_PRECISIONS if (folder / onnx_name(precision)).is_file())
 
 
-def family_of(config: dict[str, Any]) -> str:
+def family_of(config: Mapping[str, Any]) -> str:
     """The family that a ``config.json`` names, adapters or not."""
     return str(config.get("model_type", "")).removeprefix(ADAPTED_PREFIX)
+
+
+def is_adapted(config: Mapping[str, Any]) -> bool:
+    """Whether a ``config.json`` is of an encoder with bottleneck adapters inside."""
+    return str(config.get("model_type", "")).startswith(ADAPTED_PREFIX)
 
 
 def _width(config: Any, file: Path) -> int:

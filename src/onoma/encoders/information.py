@@ -7,7 +7,7 @@ from pathlib import Path
 
 from onoma.artifacts import Parent, read_manifest
 from onoma.encoders.agreement import Agreement, read_agreements
-from onoma.encoders.folders import ADAPTED_PREFIX, OnnxPrecision, Origin, family_of
+from onoma.encoders.folders import OnnxPrecision, Origin, family_of, is_adapted
 from onoma.encoders.json_files import read_json
 from onoma.encoders.model_card import RESULTS_FOLDER
 from onoma.encoders.sources import locate_encoder
@@ -72,8 +72,7 @@ def encoder_info(source: str | Path) -> EncoderInfo:
     manifest = read_manifest(found.path) if found.is_own else None
     config = read_json(found.model_path / "config.json")
     layers = config.get("num_hidden_layers") or config.get("n_layers")
-    adapted = str(config.get("model_type", "")).startswith(ADAPTED_PREFIX)
-    parts = [family_of(config), f"{layers} layers" if layers else "", "adapters inside" if adapted else ""]
+    parts = [family_of(config), f"{layers} layers" if layers else "", "adapters inside" if is_adapted(config) else ""]
     files = (
         {file: entry.bytes for file, entry in manifest.files.items()}
         if manifest

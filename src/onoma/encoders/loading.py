@@ -13,7 +13,7 @@ from torch import nn
 
 from onoma.encoders.adapters import insert_saved, is_adapter_name
 from onoma.encoders.architectures import BERT_LIKE
-from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, family_of
+from onoma.encoders.folders import EncoderFolder, family_of, is_adapted
 from onoma.encoders.json_files import read_json
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack_lists
@@ -102,7 +102,7 @@ def load_model(folder: EncoderFolder) -> nn.Module:
         )
     folder.check_content(*folder.weights)
     raw = read_json(folder.model_path / "config.json")
-    adapted = str(raw.get("model_type", "")).startswith(ADAPTED_PREFIX)
+    adapted = is_adapted(raw)
     options: dict[str, Any] = {}
     model: nn.Module
     try:

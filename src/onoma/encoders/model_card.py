@@ -16,11 +16,11 @@ from onoma.artifacts import CARD_NAME, Parent
 from onoma.encoders.agreement import Agreement, read_agreements
 from onoma.encoders.folders import (
     ABOUT_NAME,
-    ADAPTED_PREFIX,
     ONNX_NAME,
     EncoderFolder,
     Origin,
     family_of,
+    is_adapted,
 )
 from onoma.encoders.json_files import read_json
 from onoma.encoders.markdown import code, plain, table
@@ -94,10 +94,10 @@ def model_card(
     report: dict[str, Any] = read_json(folder / TRAIN_NAME, missing_is_empty=True)
     preset: str | None = about.get("normalisation")
     sections = [
-        _head(folder, source, origin, config, is_adapted=_is_adapted(architecture)),
+        _head(folder, source, origin, config, architecture),
         f"# {plain(about['name'])}",
         _what_it_is(folder, source, about, config, architecture, origin, preset),
-        _use(folder, source, about["name"], preset, is_adapted=_is_adapted(architecture)),
+        _use(folder, source, about["name"], preset, architecture),
         _data(about, config, report, parents) if training or config.get("pairs") or data_of([config]) else "",
         _training(training, config, report, seed) if training else "",
         _scores(folder, report),
@@ -107,12 +107,13 @@ def model_card(
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _head(folder: Path, source: EncoderFolder, origin: Origin, config: Mapping[str, Any], *, is_adapted: bool) -> str:
+def _head(
+    folder: Path, source: EncoderFolder, origin: Origin, config: Mapping[str, Any], architecture: Mapping[str, Any]
+) -> str:
     """YAML; every string is written as JSON, which is YAML too, so that no name can break it."""
-    opens_elsewhere = _opens_elsewhere(folder, source, is_adapted=is_adapted)
     tags = ["onoma", "feature-extraction", *(["biomedical", "entity-linking"] if "training" in config else [])]
     lines = []
-    if opens_elsewhere:
+    if count_parameters(folder) and source.pooling in _POOLING_IN_CODE and not is_adapted(architecture):
         tags.append("sentence-transformers")
         lines.append("library_name: sentence-transformers")
     lines += ["pipeline_tag: sentence-similarity", "tags:", *(f"- {tag}" for tag in tags)]
@@ -158,7 +159,7 @@ def _what_it_is(
     if origin.hub_id:
         rows.append(("weights", f"those of {_known_as(origin.hub_id, None, origin.licence)}, unchanged"))
     layers = architecture.get("num_hidden_layers") or architecture.get("n_layers")
-    family = family_of(dict(architecture)) + (", with adapters" if _is_adapted(architecture) else "")
+    family = family_of(architecture) + (", with adapters" if is_adapted(architecture) else "")
     rows.append(("architecture", f"{family}, {layers} layers" if layers else family))
     if n_parameters := count_parameters(folder):
         rows.append(("parameters", f"{n_parameters:,}"))
@@ -180,7 +181,7 @@ def _what_it_is(
     return f"{first}\n\n{table(('', ''), rows)}"
 
 
-def _use(folder: Path, source: EncoderFolder, name: str, preset: str | None, *, is_adapted: bool) -> str:
+def _use(folder: Path, source: EncoderFolder, name: str, preset: str | None, architecture: Mapping[str, Any]) -> str:
     place = json.dumps(f"path/to/{name}")
     asked = "" if _has_fp32(folder) else f', precision="{source.precision}"'
     names = '["heart attack", "Myocardial infarction"]'
@@ -192,10 +193,10 @@ def _use(folder: Path, source: EncoderFolder, name: str, preset: str | None, *, 
     ]
     if not count_parameters(folder):  # of a source that was made by joining, there are no files
         return "\n\n".join([*parts, "The folder holds the ONNX model only, so other libraries cannot open it."])
-    if is_adapted or source.pooling not in _POOLING_IN_CODE:
+    if is_adapted(architecture) or source.pooling not in _POOLING_IN_CODE:
         said = (
             "sentence-transformers and transformers do not open it as it is: it has adapters inside."
-            if is_adapted
+            if is_adapted(architecture)
             else "sentence-transformers does not open it: it does not know its pooling. transformers gives the vectors "
             f"of its tokens; a name's is {_POOLING_IN_WORDS[source.pooling]}."
         )
@@ -399,14 +400,6 @@ def _limits(source: EncoderFolder, preset: str | None) -> str:
 
 def _has_fp32(folder: Path) -> bool:
     return bool(weight_files(folder)) or (folder / ONNX_NAME).is_file()
-
-
-def _opens_elsewhere(folder: Path, source: EncoderFolder, *, is_adapted: bool) -> bool:
-    return bool(count_parameters(folder)) and source.pooling in {"cls", "mean"} and not is_adapted
-
-
-def _is_adapted(architecture: Mapping[str, Any]) -> bool:
-    return str(architecture.get("model_type", "")).startswith(ADAPTED_PREFIX)
 
 
 def _known_as(name: str, hub_id: str | None, licence: str | None) -> str:
