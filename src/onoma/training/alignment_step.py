@@ -38,17 +38,7 @@ class StepReport(DoneStep):
 
 
 class Step(OptimiserStep[StepReport]):
-    """One optimiser step of self-alignment.
-
-    Args:
-        config: Settings of the run.
-        pairs: Names, labels and tokens.
-        model: On ``device``.
-        optimiser: Of its weights; see `make_optimiser`.
-        batches: Which names make up which batch, the same on every process.
-        precision: Of the forward pass; see `onoma.training.precision.training_precision`.
-        device: Of this process.
-    """
+    """One optimiser step of self-alignment, on ``pairs``; the other arguments are those of `OptimiserStep`."""
 
     def __init__(
         self,

@@ -81,17 +81,7 @@ class BiosynModel(nn.Module):
 
 
 class BiosynStep(OptimiserStep[BiosynStepReport]):
-    """One optimiser step of BioSyn.
-
-    Args:
-        config: Settings of the run.
-        data: Queries and names.
-        model: On ``device``.
-        optimiser: Of its weights; see `make_optimiser`.
-        batches: Which queries make up which batch, and their candidates.
-        precision: Of the forward pass.
-        device: Of this process.
-    """
+    """One optimiser step of BioSyn, on ``data``; the other arguments are those of `OptimiserStep`."""
 
     def __init__(
         self,

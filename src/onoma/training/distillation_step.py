@@ -34,17 +34,7 @@ class DistillationStepReport(DoneStep):
 
 
 class DistillationStep(OptimiserStep[DistillationStepReport]):
-    """One optimiser step of distillation.
-
-    Args:
-        config: Settings of the run.
-        names: What is taught.
-        model: The student, on ``device``.
-        optimiser: Of its weights.
-        batches: Which names make up which batch.
-        precision: Of the forward pass.
-        device: Of this process.
-    """
+    """One optimiser step of distillation, on ``names``; the other arguments are those of `OptimiserStep`."""
 
     def __init__(
         self,

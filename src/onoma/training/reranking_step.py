@@ -64,17 +64,7 @@ class MentionBatches(Batches):
 
 
 class RerankingStep(OptimiserStep[RerankingStepReport]):
-    """One optimiser step of training a reranker.
-
-    Args:
-        config: Settings of the run.
-        model: On ``device``.
-        candidates: To learn from.
-        optimiser: Of the model's weights.
-        batches: Of the candidates.
-        precision: Of the forward pass; see `onoma.training.precision.training_precision`.
-        device: Of this process.
-    """
+    """One optimiser step of a reranker, on ``candidates``; the other arguments are those of `OptimiserStep`."""
 
     def __init__(
         self,
