@@ -19,6 +19,7 @@ from onoma.linking import Link, Linker, add_reranker, build_linker
 from onoma.linking.reranking import Reranked, Reranker
 from onoma.linking.settings import Stage
 from onoma.pairs.mentions import mentions_fingerprint
+from onoma.training.development import PARTLY_LEARNT_TOO
 from onoma.training.reranking import train_reranker
 from onoma.training.reranking_config import RerankingConfig, RerankingRecipe
 from onoma.training.reranking_data import OwnNames, find_candidates
@@ -348,11 +349,12 @@ def test_development_mentions_of_concepts_that_the_linker_lacks(base: Path, link
     with pytest.raises(InputError, match=r"concept of none of the development mentions.*found far: X"):
         train_reranker(config, linker, told, tmp_path / "r", development={"near": told, "far": none})
     events: list[str] = []
-    some = told.with_columns(concept_id=pl.Series(["heart", "Y"]))
+    some = told.with_columns(concept_id=pl.Series(["heart", "Y"]), mention=pl.Series(["Ill  heart", "bad lung"]))
     train_reranker(config, linker, told, tmp_path / "r", development={"some": some}, on_event=events.append)
     assert any(
         "some: 1 of 2 development mentions mean a concept that the linker does not have (Y)" in e for e in events
     )
+    assert PARTLY_LEARNT_TOO.format("some", 1, 2) in events
 
 
 def test_codes_in_another_form_are_told(base: Path, linker: Linker, tmp_path: Path) -> None:

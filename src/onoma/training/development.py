@@ -36,6 +36,8 @@ HIDDEN = "hidden synonyms"
 """Name of the development set that is made of them."""
 LEARNT_TOO = "{}: all of these mentions are learnt from: what is measured or chosen by them says nothing of others"
 """Of a development set."""
+PARTLY_LEARNT_TOO = "{}: {:,} of {:,} mentions are written as ones that are learnt from, and say less of new ones"
+"""Likewise, with how many these are of how many."""
 TRAINED_BEFORE = "{}: {} was trained on these very mentions: what is measured or chosen by them says nothing of others"
 """Of a development set, and an encoder that training begins with or learns from."""
 
@@ -169,7 +171,7 @@ def tell_of_learnt(
     mentions: pl.DataFrame | None = None,
     pairs: Mapping[str, Any] | None = None,
 ) -> None:
-    """Tell of development mentions all of which are, or were, learnt from: what comes of them says nothing of others.
+    """Tell of development mentions that are, or all of which were, learnt from: of others they say little, or nothing.
 
     Args:
         tables: Of each development set, with the column ``mention``.
@@ -183,8 +185,11 @@ def tell_of_learnt(
     before = list(encoders)
     for name, table in tables.items():
         fingerprint = mentions_fingerprint(table["mention"])
-        if fingerprint in of_pairs or (known and known.issuperset(map(cased_alike, table["mention"]))):
+        n_known = sum(cased_alike(mention) in known for mention in table["mention"])
+        if fingerprint in of_pairs or 0 < n_known == len(table):
             tell(LEARNT_TOO.format(name))
+        elif n_known:
+            tell(PARTLY_LEARNT_TOO.format(name, n_known, len(table)))
         for encoder in before:
             if fingerprint in encoder.trained_mentions:
                 tell(TRAINED_BEFORE.format(name, encoder.name))
