@@ -16,6 +16,7 @@ import pytest
 from interrupted import processes
 from mapping_data import make_linker_of, rows_of, write_table
 
+from onoma._version import __version__
 from onoma.errors import ConfigError, UnavailableError
 from onoma.mapping import map_table
 from onoma.mapping.ray_engine import TaskLinker
@@ -49,10 +50,12 @@ def begun(linker: Path, source: Path, output: Path) -> WorkFolder:
     return WorkFolder.beside(output)
 
 
-def test_what_is_wrong_is_an_answer_of_an_actor(linker: Path, tmp_path: Path) -> None:
+def test_what_is_wrong_is_an_answer_of_an_actor(linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = begun(linker, write_table(tmp_path / "x.csv", rows_of(20)), tmp_path / "y.csv")
     task = {"task": 0}
-    assert TaskLinker(str(tmp_path / "gone"), str(work.folder))(task)["error"].startswith(f"{tmp_path}/gone: ")
+    gone = TaskLinker(str(tmp_path / "gone"), str(work.folder))(task)["error"]
+    assert gone.startswith(f"{tmp_path}/gone: ")
+    assert f"worker on {socket.gethostname()} said so" in gone, "only some nodes may lack it"
     not_seen = TaskLinker(str(linker), str(tmp_path / "elsewhere"))(task)
     assert re.search(r"elsewhere is not seen from .*Write the output to a place that all nodes see", not_seen["error"])
     other = make_linker_of(tmp_path / "other", {"C:1": ["old fever"]})
@@ -64,6 +67,13 @@ def test_what_is_wrong_is_an_answer_of_an_actor(linker: Path, tmp_path: Path) ->
     (tmp_path / "aside").rename(work.folder / "mentions")
     assert actor(task)["error"] == ""
     assert actor(task)["mentions"] > 0
+    with monkeypatch.context() as patch:
+        patch.setattr("onoma.mapping.worker_process.__version__", "0.0.9")
+        other_version = TaskLinker(str(linker), str(work.folder))(task)["error"]
+    assert f"On {socket.gethostname()} Onoma is 0.0.9, and where the command runs {__version__}." in other_version
+    settings = work.folder / "settings.json"
+    settings.write_text('{"of another version": 1}', encoding="utf-8")
+    assert "and where the command runs another version" in TaskLinker(str(linker), str(work.folder))(task)["error"]
 
 
 @needs_ray
@@ -100,6 +110,38 @@ def test_two_nodes_and_a_killed_worker_give_the_same_bytes(cluster: Any, linker:
     assert (on_ray.n_rows, on_ray.n_mentions) == (local.n_rows, local.n_mentions)
     assert not ray.is_initialized()
     assert signal.signal(signal.SIGTERM, asked_to_end) is handler, "Ray sets its own, which leaves with another status"
+
+
+@needs_ray
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_without_a_free_processor_is_told(
+    cluster: Any, linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "available_resources", dict)
+    source = write_table(tmp_path / "x.csv", rows_of(3))
+    with pytest.warns(RuntimeWarning, match="No processor of the Ray cluster is free: the work waits"):
+        map_table(linker, source, tmp_path / "y.csv", column="mention", engine="ray", address=cluster.address)
+
+
+@needs_ray
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_nodes_without_onoma_are_told(
+    cluster: Any, linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ray.data.dataset import Dataset
+    from ray.data.exceptions import UserCodeException
+
+    def lacking(*_: object, **__: object) -> None:
+        raise UserCodeException("a traceback\nModuleNotFoundError: No module named 'onoma'")
+
+    monkeypatch.setattr(Dataset, "iter_rows", lacking)
+    source = write_table(tmp_path / "x.csv", rows_of(3))
+    with pytest.raises(UnavailableError, match="kept: install the same Onoma on all nodes, and run the command again"):
+        map_table(linker, source, tmp_path / "y.csv", column="mention", engine="ray", address=cluster.address)
 
 
 @needs_ray

@@ -12,6 +12,7 @@ import re
 import signal
 import socket
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +29,7 @@ _PLACE = re.compile(r"(?:ray://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]]+):(?P<por
 _NO_PLACES = ("", "auto", "local")
 """Addresses for which Ray looks itself, or starts a cluster."""
 _SECONDS_TO_ANSWER = 10
+_NOT_FOUND = (ModuleNotFoundError.__name__, ImportError.__name__)
 
 
 class TaskLinker:
@@ -47,7 +49,7 @@ class TaskLinker:
             with _one_processor():
                 self._linker = open_linker(linker, self._work)
         except (OnomaError, OSError) as error:
-            self._linker = str(error)
+            self._linker = _said_here(error)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Work on the task of a row; says how many mentions it had, or what is wrong (``error``, else empty)."""
@@ -56,7 +58,11 @@ class TaskLinker:
         try:
             return {"mentions": link_task(self._linker, self._work, int(row["task"])), "error": ""}
         except (OnomaError, OSError) as error:
-            return {"mentions": 0, "error": str(error)}
+            return {"mentions": 0, "error": _said_here(error)}
+
+
+def _said_here(error: Exception) -> str:
+    return f"{error} (The worker on {socket.gethostname()} said so.)"
 
 
 @contextlib.contextmanager
@@ -129,6 +135,9 @@ def link_on_ray(
     Raises:
         ConfigError: this is no address of a cluster.
         UnavailableError: Ray is not installed, or the cluster cannot be reached or gives up.
+
+    Warns:
+        RuntimeWarning: no processor of the cluster is free.
     """
     check_ray(address)
     import ray
@@ -143,6 +152,13 @@ def link_on_ray(
                 ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
         if n_workers is None:
             n_workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        if ray.available_resources().get("CPU", 0) < 1:  # Ray waits for ever, without a word
+            warnings.warn(
+                "No processor of the Ray cluster is free: the work waits until one is. (ray status says what the "
+                "cluster has, and who uses it.)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         # Progress is ours to show.
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         ray.data.DataContext.get_current().enable_progress_bars = False
@@ -155,7 +171,7 @@ def link_on_ray(
         )
         for row in linked.iter_rows():
             if row["error"]:
-                raise UnavailableError(f"{row['error']} (A worker of the cluster said so.) {KEPT}")
+                raise UnavailableError(f"{row['error']} {KEPT}")
             progress(row["mentions"])
     except ConnectionError as error:
         raise UnavailableError(
@@ -163,9 +179,12 @@ def link_on_ray(
             "were started by Ray 2.59 or later, set RAY_AUTH_MODE=token, and have the token in ~/.ray/auth_token."
         ) from error
     except (ray.exceptions.RayError, ValueError) as error:
+        said = _last_line(error)
+        # An actor that cannot even be made tells what it lacks by the traceback alone.
+        first = "install the same Onoma on all nodes, and " if said.startswith(_NOT_FOUND) else ""
         raise UnavailableError(
-            f"Ray could not do the work ({_last_line(error)}). What was linked so far is kept: run the command again "
-            "to go on."
+            f"Ray could not do the work ({said}). What was linked so far is kept: {first}run the command again to go "
+            "on."
         ) from error
     finally:
         if is_ours:

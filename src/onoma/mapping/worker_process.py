@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+from onoma._version import __version__
 from onoma.errors import MismatchError, OnomaError, UnavailableError
 from onoma.linking import Linker
 from onoma.mapping.answers import link_task
@@ -26,21 +27,33 @@ def open_linker(folder: str | Path, work: WorkFolder) -> Linker:
 
     Raises:
         UnavailableError: the work's folder is not seen from here.
-        MismatchError: it is another one.
+        MismatchError: it is another one, or Onoma here is of another version than where the work was begun.
     """
-    linker = Linker.open(folder)
-    settings = work.settings
+    try:
+        settings = work.settings
+    except MismatchError:  # other settings, which another version has
+        raise _other_version("another version") from None
     if settings is None:
         raise UnavailableError(
             f"{work.folder} is not seen from {socket.gethostname()}: it was removed meanwhile, or not all nodes see "
             "it. Write the output to a place that all nodes see under the same path."
         )
+    if settings.onoma != __version__:  # its answers can be others
+        raise _other_version(settings.onoma)
+    linker = Linker.open(folder)
     if linker.fingerprint != settings.linker:
         raise MismatchError(
             f"{folder} is not the linker that this work was begun with: it was replaced meanwhile. Put that one back, "
             "or begin anew (--force, overwrite=True)."
         )
     return work.asking.applied(linker).preparing(work.preparation)
+
+
+def _other_version(begun_with: str) -> MismatchError:
+    return MismatchError(
+        f"On {socket.gethostname()} Onoma is {__version__}, and where the command runs {begun_with}. Install the same "
+        "version in all places, and run the command again."
+    )
 
 
 def work(folder: str, linker: str) -> None:
