@@ -486,6 +486,29 @@ def test_an_extension_in_a_schema_of_its_own(database: str, sql: Sql) -> None:
         assert np.array_equal(index.search(QUERIES)[0], ExactIndex(VECTORS).search(QUERIES)[0])
 
 
+def test_nothing_is_set_for_longer_than_a_transaction(database: str, sql: Sql) -> None:
+    """A pooler such as PgBouncer gives each transaction another connection of the server, and this one to others."""
+    import psycopg
+
+    sql("CREATE DATABASE pooled")
+    pooled = database.replace("dbname=postgres", "dbname=pooled")
+    with psycopg.connect(pooled, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA extensions")
+        connection.execute("CREATE EXTENSION vector SCHEMA extensions")
+    PgVectorIndex.build(pooled, "vectors", VECTORS, approximate="hnsw").close()
+    with PgVectorIndex.open(pooled, "vectors") as index:
+        connection = index._session.connection()
+        assert connection.execute("SHOW search_path").fetchone() == ('"$user", public',)
+        connection.execute("DISCARD ALL")
+        assert np.array_equal(index.search(QUERIES)[0], ExactIndex(VECTORS).search(QUERIES)[0])
+        assert np.array_equal(index.take(np.array([3, 1])), VECTORS[[3, 1]])
+        index.verify()
+        assert connection.execute("SHOW search_path").fetchone() == ('"$user", public',)
+    sql("CREATE ROLE outsider LOGIN")
+    with pytest.raises(UnavailableError, match=r"'outsider' may not use the schema 'extensions'.*GRANT USAGE"):
+        PgVectorIndex.open(pooled.replace("user=onoma", "user=outsider"), "vectors")
+
+
 def test_an_old_pgvector(database: str, sql: Sql) -> None:
     import psycopg
 

@@ -21,7 +21,15 @@ import numpy as np
 
 from onoma.errors import InputError, MismatchError
 from onoma.indexes.pgvector_limits import COLUMN_TYPES, MOST_CANDIDATES, check_candidate_number, check_choices
-from onoma.indexes.pgvector_server import Session, TableName, check_server, connect, in_words, schema_to_write
+from onoma.indexes.pgvector_server import (
+    Session,
+    TableName,
+    check_server,
+    connect,
+    in_words,
+    schema_to_write,
+    seeing_extension,
+)
 from onoma.indexes.pgvector_tables import (
     PgVectorRecord,
     read_fingerprint,
@@ -173,7 +181,7 @@ class PgVectorIndex:
         name = TableName.parse(table)
         connection = connect(connection_string)
         try:
-            with in_words():
+            with in_words(), seeing_extension(connection):
                 record, number = read_record(connection, name)
             check_candidate_number(candidates, approximate=record.approximate)
             for what, wanted, found in (
@@ -364,7 +372,7 @@ class PgVectorIndex:
         settings: Mapping[str, str] = MappingProxyType({}),
     ) -> list[_Candidates]:
         """Rows and vectors that a statement gives, once for each set of parameters."""
-        with connection.pipeline(), connection.transaction():  # all are sent before the first answer is waited for
+        with connection.pipeline(), seeing_extension(connection):  # all are sent before the first answer is waited for
             for setting, value in settings.items():
                 connection.execute("SELECT set_config(%s, %s, true)", (setting, value))
             cursors = [connection.execute(statement, one, binary=True) for one in parameters]

@@ -23,7 +23,7 @@ from onoma.artifacts.system import is_of_system
 from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError
 from onoma.indexes.pgvector import PgVectorIndex
 from onoma.indexes.pgvector_limits import check_choices
-from onoma.indexes.pgvector_server import TableName, check_server, connect, in_words, schema_to_write
+from onoma.indexes.pgvector_server import TableName, check_server, connect, in_words, schema_to_write, seeing_extension
 from onoma.indexes.pgvector_tables import write_vectors as write_table
 from onoma.indexes.recall import measure_recall
 from onoma.indexes.records import FORMAT_VERSION, IndexRecord, TableKind, write_index_record
@@ -91,7 +91,7 @@ def prepare_table(database: str | None, *, stem: str, kind: TableKind, precision
         check_server(connection, half=stored_as == "fp16", graph=approximate is not None)
         table = "_".join(part for part in ("onoma", plain, uuid.uuid4().hex[:12]) if part)
         name = TableName.parse(str(TableName(schema_to_write(connection), table)))  # as it is read from the folder
-        with connection.transaction(force_rollback=True):
+        with seeing_extension(connection, force_rollback=True):
             write_table(connection, name, VectorStore(np.empty((0, width), np.float32)), precision=stored_as)
     return str(name)
 

@@ -159,8 +159,10 @@ def connect(connection_string: str) -> Connection:
         connection = psycopg.connect(**settings, autocommit=True, prepare_threshold=None)  # type: ignore[arg-type]
     try:
         with in_words():
-            _find_extension(connection)
-            register_vector(connection)
+            _check_extension(connection)
+            with seeing_extension(connection):
+                register_vector(connection)
+                connection.execute("SELECT '[0]'::vector")  # loads the library, and with it the names of its settings
     except BaseException:
         connection.close()
         raise
@@ -182,6 +184,11 @@ def in_words() -> Iterator[None]:
         raise UnavailableError(
             f"PostgreSQL does not allow it ({words_of(error)}). Ask the owner of the database for the right to do so."
         ) from None
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise UnavailableError(
+            f"The database can only be read ({words_of(error)}). It is a replica, or this user's transactions are set "
+            "to be so: name the primary server, or another user."
+        ) from None
     except psycopg.errors.QueryCanceled as error:
         raise UnavailableError(
             f"PostgreSQL broke a statement off ({words_of(error)}). Where that is its limit of time, raise "
@@ -202,12 +209,13 @@ def check_server(connection: Connection, *, half: bool, graph: bool) -> None:
     Raises:
         UnavailableError: it has no half precision (before 0.7), or no HNSW (before 0.5).
     """
-    version, has_half, has_graph = one_row(
-        connection.execute(
-            "SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'), to_regtype('halfvec') IS NOT NULL, "
-            "EXISTS (SELECT FROM pg_am WHERE amname = 'hnsw')"
+    with seeing_extension(connection):
+        version, has_half, has_graph = one_row(
+            connection.execute(
+                "SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'), "
+                "to_regtype('halfvec') IS NOT NULL, EXISTS (SELECT FROM pg_am WHERE amname = 'hnsw')"
+            )
         )
-    )
     for is_asked, is_there, what, since in (
         (half, has_half, "vectors in half precision (fp16)", "0.7"),
         (graph, has_graph, "HNSW", "0.5"),
@@ -220,15 +228,12 @@ def check_server(connection: Connection, *, half: bool, graph: bool) -> None:
 
 
 def schema_to_write(connection: Connection) -> str:
-    """The schema in which a table without one would be made: the first there is in the search path as it was given.
+    """The schema in which a table without one would be made: the first there is in the search path.
 
     Raises:
         ConfigError: there is none.
     """
-    with connection.transaction(force_rollback=True):
-        (path,) = one_row(connection.execute("SELECT reset_val FROM pg_settings WHERE name = 'search_path'"))
-        connection.execute("SELECT set_config('search_path', %s, true)", (path,))
-        (schema,) = one_row(connection.execute("SELECT current_schema()"))
+    path, schema = one_row(connection.execute("SELECT current_setting('search_path'), current_schema()"))
     if schema is None:
         raise ConfigError(
             f"there is no schema to make a table in: none of the search path ({path}) exists, or may be used. Create "
@@ -237,15 +242,32 @@ def schema_to_write(connection: Connection) -> str:
     return str(schema)
 
 
-def _find_extension(connection: Connection) -> None:
-    """Make the extension's types known, in whatever schema it is.
+@contextmanager
+def seeing_extension(connection: Connection, *, force_rollback: bool = False) -> Iterator[None]:
+    """A transaction in which the extension's types can be named, in whatever schema it is.
+
+    Nothing is set for longer: behind a pooler (PgBouncer) the next transaction may go to another connection of the
+    server, and this one to another client.
+    """
+    with connection.transaction(force_rollback=force_rollback):
+        connection.execute(
+            "SELECT set_config('search_path', "
+            "concat_ws(', ', nullif(current_setting('search_path'), ''), quote_ident(nspname)), true) "
+            "FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
+            "WHERE extname = 'vector' AND NOT nspname = ANY (current_schemas(true))"
+        )
+        yield
+
+
+def _check_extension(connection: Connection) -> None:
+    """Refuse a database without the extension, or a user who may not use it.
 
     Raises:
-        UnavailableError: the database does not have it.
+        UnavailableError: so it is.
     """
     found = connection.execute(
-        "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
-        "WHERE extname = 'vector'"
+        "SELECT nspname::text, has_schema_privilege(pg_namespace.oid, 'USAGE') "
+        "FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'"
     ).fetchone()
     if found is None:
         (is_installed,) = one_row(
@@ -256,12 +278,12 @@ def _find_extension(connection: Connection) -> None:
             f"The database '{connection.info.dbname}' does not have the extension pgvector. {first}"
             "Run in that database: CREATE EXTENSION vector."
         )
-    connection.execute(
-        "SELECT set_config('search_path', "
-        "concat_ws(', ', nullif(current_setting('search_path'), ''), %s::text), false)",
-        found,
-    )
-    connection.execute("SELECT '[0]'::vector")  # loads the library, and with it the names of its settings
+    schema, may_use = found
+    if not may_use:
+        raise UnavailableError(
+            f"The user '{connection.info.user}' may not use the schema '{schema}', in which the extension pgvector is. "
+            "Ask the owner of the database for USAGE on it (GRANT USAGE ON SCHEMA)."
+        )
 
 
 def one_row(cursor: psycopg.Cursor[tuple[Any, ...]]) -> tuple[Any, ...]:

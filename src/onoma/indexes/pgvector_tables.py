@@ -29,7 +29,7 @@ from onoma.errors import (
     NotAnArtifactError,
 )
 from onoma.indexes.pgvector_limits import COLUMN_TYPES, MOST_COMPONENTS, TablePrecision
-from onoma.indexes.pgvector_server import GRAPH_KEY, ID_KEY, TableName, one_row, words_of
+from onoma.indexes.pgvector_server import GRAPH_KEY, ID_KEY, TableName, one_row, seeing_extension, words_of
 from onoma.indexes.recall import Recall
 from onoma.indexes.records import PrecisionAgreement
 from onoma.indexes.vector_store import PART_ROWS, VectorStore, longest_of, rounded
@@ -141,7 +141,7 @@ def writing(connection: Connection, name: TableName, *, overwrite: bool) -> Iter
 
     aside = name.renamed(f"onoma_{uuid.uuid4().hex}")
     try:
-        with connection.transaction():
+        with seeing_extension(connection):
             _ensure_free(connection, name, overwrite=overwrite)
             yield aside
             _ensure_free(connection, name, overwrite=overwrite)
@@ -261,7 +261,7 @@ def read_fingerprint(connection: Connection, name: TableName, record: PgVectorRe
     stored_type = "<f4" if record.precision == "fp32" else "<f2"
     rows: list[FloatArray] = []
     statement = _sql("COPY (SELECT embedding::vector FROM {} ORDER BY id) TO STDOUT (FORMAT BINARY)", name)
-    with connection.transaction(), connection.cursor().copy(statement) as copy:
+    with seeing_extension(connection), connection.cursor().copy(statement) as copy:
         copy.set_types(["vector"])
         for (vector,) in copy.rows():
             rows.append(vector.to_numpy())
