@@ -536,6 +536,19 @@ def test_a_user_who_may_not_write(database: str, table: str, sql: Sql) -> None:
         assert index.search(QUERIES)[0].shape == (5, 5)
 
 
+def test_a_full_disk_of_the_server_is_told_as_such(
+    database: str, table: str, sql: Sql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(connection: Any, *_: object, **__: object) -> None:
+        connection.execute("DO $$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$")
+
+    monkeypatch.setattr(pgvector, "write_graph", full)
+    with pytest.raises(UnavailableError, match=r"short of disk or memory \(No space left on device\)\. Make room"):
+        PgVectorIndex.build(database, table, VECTORS, approximate="hnsw")
+    with pytest.raises(InputError, match="there is no table"):
+        PgVectorIndex.open(database, table)
+
+
 def test_a_lost_connection_is_opened_again(
     database: str, table: str, sql: Sql, capfd: pytest.CaptureFixture[str]
 ) -> None:

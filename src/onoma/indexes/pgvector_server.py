@@ -194,6 +194,11 @@ def in_words() -> Iterator[None]:
             f"PostgreSQL broke a statement off ({words_of(error)}). Where that is its limit of time, raise "
             "statement_timeout for this user or in the connection string."
         ) from None
+    except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory) as error:
+        raise UnavailableError(
+            f"PostgreSQL is short of disk or memory ({words_of(error)}). Make room on the server, and run the command "
+            "again: it has taken back what it had written."
+        ) from None
     except psycopg.OperationalError as error:
         raise UnavailableError(
             f"PostgreSQL cannot be reached, or cannot go on ({words_of(error)}). See whether the server runs, and "
