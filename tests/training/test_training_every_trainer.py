@@ -44,7 +44,7 @@ from onoma.training.reranking_step import RerankingStep
 from onoma.training.run_config import RunConfig
 from onoma.training.run_folder import run_folder
 from onoma.training.settings import NamedSettings
-from tiny import WORDS, disease_pairs, make_terminology, tiny_encoder
+from tiny import WORDS, Name, disease_pairs, make_terminology, tiny_encoder
 from tiny_rerankers import TableLinker, links
 
 SHARED: dict[str, Any] = {
@@ -155,16 +155,18 @@ def biosyn(folder: Path, base: Path) -> Trainer:
 def distillation(folder: Path, base: Path) -> Trainer:
     kinds = ("disease", "illness", "pain", "ache", "cancer")
     teacher = tiny_encoder(folder / "teacher", extra_tokens=[*WORDS, *kinds], seed=7, weight_std=0.25)
-    concepts = {f"D{n}": [f"{word} {kind}" for kind in kinds] for n, word in enumerate(WORDS)}
+    concepts: dict[str, list[str | Name]] = {
+        f"D{n}": [*(f"{word} {kind}" for kind in kinds[:-1]), Name(f"{word} {kinds[-1]}", language="de")]
+        for n, word in enumerate(WORDS)
+    }
     linker = build_linker(make_terminology(folder / "t", concepts), teacher, folder / "linker")
-    fewer = make_terminology(folder / "t2", dict(list(concepts.items())[:6]))
     return Trainer(
         DistillationRecipe,
         DistillationConfig,
         {"base": str(base), "batch_names": 12, "neighbours": 2, "nearest": 4},
         distil_encoder,
         linker,
-        build_linker(fewer, teacher, folder / "linker2"),
+        linker.only(languages="en"),
         write_lines(folder / "ill", [(f"bad {word}", f"D{n}") for n, word in enumerate(WORDS)]),
         DistillationStep,
         frozenset({"same_nearest"}),
@@ -180,13 +182,14 @@ def reranking(folder: Path, base: Path) -> Trainer:
         for word in WORDS
     }
     mentions = pl.DataFrame({"mention": list(answers), "concept_id": WORDS})
+    others = {**answers, f"{WORDS[0]} x": answers[f"{WORDS[0]} x"][1:]}
     return Trainer(
         RerankingRecipe,
         RerankingConfig,
         {"base": str(base), "batch_mentions": 4, "max_tokens": 32, "max_name_tokens": 10, "own_names": "keep"},
         lambda recipe, data, out, **options: train_reranker(recipe, data[0], data[1], out, **options),
         (TableLinker(answers), mentions),
-        (TableLinker(answers), mentions.head(5)),
+        (TableLinker(others), mentions),
         write_lines(folder / "ill", list(zip(answers, WORDS, strict=True))),
         RerankingStep,
         frozenset({"right_first"}),
