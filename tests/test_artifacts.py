@@ -804,10 +804,14 @@ def test_where_one_stands_need_not_be_ones_own(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_dash_is_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="a folder is written here, not standard output"):
-        ensure_writable("-", "thing")
-    with pytest.raises(ConfigError, match="a file is written here, not standard output"):
-        ensure_file_writable("-")
+    for place in ("-", "-/inside"):
+        with pytest.raises(ConfigError, match="a folder is written here, not standard output"):
+            ensure_writable(place, "thing")
+        with pytest.raises(ConfigError, match="a file is written here, not standard output"):
+            ensure_file_writable(place)
+        with pytest.raises(ConfigError, match="not standard output"), write_artifact(place, "thing"):
+            pass
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_name_beside_which_nothing_can_be_written_is_refused_early(tmp_path: Path) -> None:

@@ -20,9 +20,10 @@ from onoma.indexes import VectorStore, build_index, open_index, read_index_recor
 from onoma.linking import AbbreviationTable, ExactMatcher, LinkerSettings, Reranker, update_linker
 from onoma.mapping import map_table
 from onoma.pairs import read_mentions
-from onoma.terminology import enrich_terminology, merge_terminologies
+from onoma.terminology import enrich_terminology, fetch, merge_terminologies
 from onoma.training.biosyn import train_biosyn
 from onoma.training.distillation import distil_encoder
+from onoma.training.grid_run import train_combinations
 from onoma.training.reranking import train_reranker
 from tiny import make_terminology
 
@@ -56,6 +57,7 @@ DOORS: dict[str, Callable[[Any], object]] = {
     "tabulate_results": lambda path: tabulate_results({"a": [path]}),
     "train_biosyn": lambda path: train_biosyn("biosyn", "nowhere", "nowhere", path),
     "distil_encoder": lambda path: distil_encoder("distil", "nowhere", path),
+    "fetch": lambda path: fetch("doid", path),
     "LinkerSettings": LinkerSettings.open,
     "VectorStore": lambda path: VectorStore.open(path, max_norm=1.0),
     "write_vectors": lambda path: write_vectors(path, []),
@@ -68,6 +70,14 @@ DOORS: dict[str, Callable[[Any], object]] = {
 def test_what_is_no_path_is_refused_in_a_sentence(door: str, path: object) -> None:
     with pytest.raises(InputError, match="a path is needed"):
         DOORS[door](path)
+
+
+def test_a_dash_is_no_folder_for_what_lies_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for write in (lambda: fetch("doid", "-"), lambda: train_combinations([], "-", lambda *_: None, made_from={})):
+        with pytest.raises(ConfigError, match="a folder is written here, not standard output"):
+            write()
+    assert not any(tmp_path.iterdir())
 
 
 def test_an_unset_variable_is_not_the_folder_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

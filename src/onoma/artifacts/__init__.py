@@ -28,6 +28,7 @@ from onoma.artifacts.manifest import (
 from onoma.artifacts.unfinished import leftovers, remove_leftovers, remove_spent
 from onoma.artifacts.writing import (
     ensure_file_writable,
+    ensure_named,
     ensure_outside,
     ensure_plain_name,
     ensure_writable,
@@ -43,6 +44,7 @@ __all__ = [
     "amend_artifact",
     "copy_files",
     "ensure_file_writable",
+    "ensure_named",
     "ensure_outside",
     "ensure_plain_name",
     "ensure_writable",

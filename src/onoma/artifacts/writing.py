@@ -59,9 +59,11 @@ def write_artifact(
 
     Raises:
         ArtifactExistsError: ``path`` holds something that may not be replaced.
+        ConfigError: see `ensure_writable`.
         OSError: it cannot be written, as where the disk is full.
         UnavailableError: what is there is in use, and the file system renames no such folder; or this is Windows.
     """
+    ensure_named(checked_path(path), "folder")
     target = checked_path(path).resolve()
     with (
         naming_what_is_written(path),
@@ -96,7 +98,7 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
     if overwrite not in (True, False):  # a text such as "no" would be true
         raise ConfigError(f"overwrite is True or False; found {overwrite!r}.")
     target = checked_path(path)
-    _ensure_named(target, "folder")
+    ensure_named(target, "folder")
     check_system()
     ensure_outside(target)
     _ensure_utf8(target)
@@ -151,7 +153,7 @@ def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
         UnavailableError: the system is Windows.
     """
     target = checked_path(path)
-    _ensure_named(target, "file")
+    ensure_named(target, "file")
     check_system()
     ensure_outside(target)
     _ensure_utf8(target)
@@ -185,10 +187,10 @@ def ensure_outside(target: Path) -> None:
         )
 
 
-def _ensure_named(target: Path, what: str) -> None:
-    """Refuse a dash, by which other commands mean standard output."""
-    if str(target) == "-":
-        raise ConfigError(f"a {what} is written here, not standard output: give its name; found -.")
+def ensure_named(target: Path, what: str) -> None:
+    """Refuse a dash, by which other commands mean standard output, and what would lie in a folder of that name."""
+    if target.parts[:1] == ("-",):
+        raise ConfigError(f"a {what} is written here, not standard output: give its name; found {target}.")
 
 
 def _ensure_utf8(target: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from filelock import FileLock, Timeout
 
-from onoma.artifacts import MANIFEST_NAME, sha256_file
+from onoma.artifacts import MANIFEST_NAME, ensure_named, sha256_file
 from onoma.artifacts.locking import check_system
 from onoma.encoders import locate_encoder
 from onoma.errors import (
@@ -115,7 +115,8 @@ def train_grid(
 
     Raises:
         ArtifactExistsError: something else lies at ``out``.
-        ConfigError: a combination cannot be trained so, or not one of ``terminology`` and ``pairs`` is given.
+        ConfigError: a combination cannot be trained so, not one of ``terminology`` and ``pairs`` is given, or the name
+            ``out`` is a dash.
         InputError: what is to be trained or measured on cannot be used.
         MismatchError: a grid on other data lies at ``out``, or an encoder of that name with other settings; or the
             pairs were tokenised with another tokeniser than that of a base.
@@ -229,6 +230,7 @@ def train_combinations(
         As `train_grid`.
     """
     out = checked_path(out)
+    ensure_named(out, "folder")
     keys = list(dict.fromkeys(key for combination in found for key in combination.settings))
     with processes(found[0].recipe.config.device), _alone(out, made_from) as recorded:
         tell = by_main(on_event)

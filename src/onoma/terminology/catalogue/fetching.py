@@ -26,9 +26,9 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from onoma._version import __version__
-from onoma.artifacts import ensure_outside, sha256_file, write_text_atomically
+from onoma.artifacts import ensure_named, ensure_outside, sha256_file, write_text_atomically
 from onoma.artifacts.locking import check_system
-from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError, UnavailableError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError, UnavailableError, checked_path
 from onoma.files.sizes import size_in_words
 from onoma.terminology.catalogue.downloading import Download, download, without_secrets
 from onoma.terminology.catalogue.entries import CatalogueEntry, get_vocabulary
@@ -131,16 +131,18 @@ def fetch(
         first_wait_s: Pause before the first of them; it doubles each time.
 
     Raises:
-        ConfigError: no such vocabulary, or an address or checksum that cannot be one.
+        ConfigError: no such vocabulary, an address or checksum that cannot be one, or the folder's name is a dash.
         UnavailableError: it is got by hand, or the server cannot be reached, refuses or fails; says what to do.
-        InputError: what came is not the file: another checksum, a web page; or the disk cannot take it.
+        InputError: what came is not the file: another checksum, a web page; or the disk cannot take it; or
+            ``out_folder`` is no path.
         ArtifactExistsError: a file lies there that was not fetched, or was changed since.
     """
     started = time.perf_counter()
     entry = get_vocabulary(name)
     address = _address(entry, url)
     checksums = _checksums(sha256=sha256, md5=md5)
-    path = Path(out_folder) / _file_name(address)
+    path = checked_path(out_folder) / _file_name(address)
+    ensure_named(path.parent, "folder")
     ensure_outside(path)
     there = _what_is_there(path)
     if there is not None and checksums and _meets(path, there, checksums):
