@@ -129,6 +129,23 @@ main()
     assert "no room left to write to" in done.stderr
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["terminology list", "terminology list --json", "recipes list"])
+def test_output_that_a_disk_takes_nothing_of_is_an_error(words: str, unbuffered: str) -> None:
+    with Path("/dev/full").open("w") as stream:
+        done = subprocess.run(
+            [sys.executable, "-m", "onoma", *words.split()],
+            check=False,
+            stdout=stream,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "no room left to write to" in line
+
+
 @pytest.mark.parametrize("environment", [{}, {"COLUMNS": "20"}, {"TERM": "dumb"}])
 def test_a_row_is_a_line_where_there_is_no_terminal(terminology: Path, environment: dict[str, str]) -> None:
     (terminology.parent / "long.csv").write_text(f"id,name\nB:1,{'long name ' * 25}\n")

@@ -61,6 +61,7 @@ def main() -> None:
             sys.stderr.flush()
         except OSError:  # the terminal was closed
             os._exit(_left_with(error) or 1)
+        _forget_what_is_unwritten()
         sys.exit(1)
     except SystemExit as leaving:
         if leaving.code in (129, 130, 143):
@@ -141,6 +142,14 @@ def _by_lines(stream: io.TextIOWrapper, raw: io.RawIOBase) -> io.TextIOWrapper:
     """A stream to the same file that writes whole lines, and all of them."""
     buffered = io.BufferedWriter(raw)
     return io.TextIOWrapper(buffered, encoding=stream.encoding, errors=stream.errors, line_buffering=True)
+
+
+def _forget_what_is_unwritten() -> None:
+    """Leave nothing in standard output that a full disk did not take: Python would try again as it ends, with 120."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def printable(text: str, *, keep: str = "") -> str:
