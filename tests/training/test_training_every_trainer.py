@@ -482,6 +482,7 @@ def refusals(trainer: Trainer) -> Iterable[tuple[dict[str, Any], type[Exception]
     yield {"trackers": ["tensorbord"]}, ConfigError, "no tracker 'tensorbord'.*tensorboard"
     yield {"trackers": "tensorboard"}, InputError, "trackers"
     yield {"on_stp": print}, TypeError, "no keyword 'on_stp'.*on_step"
+    yield {"keep": "best", "developments": [trainer.development]}, TypeError, "no keyword 'developments'"
     yield {"base": "no-such-encoder-anywhere"}, UnavailableError, "no-such-encoder-anywhere"
     if not torch.cuda.is_available():
         yield {"device": "cuda"}, TrainingError, "cuda|GPU"

@@ -69,8 +69,8 @@ def train_encoder(
     opened = PairSet.open(pairs) if isinstance(pairs, str | Path) else pairs
     out = checked_path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
-    check_development(config, [data.name for data in development], fix="give development sets (development)")
     check_watching(watching, out)
+    check_development(config, [data.name for data in development], fix="give development sets (development)")
     return take_course(
         lambda run, tell: _SelfAlignment(config, opened, run, development, tell),
         recipe,

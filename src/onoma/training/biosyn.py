@@ -95,8 +95,8 @@ def train_biosyn(
     recipe, out = BiosynRecipe.of(recipe), checked_path(out)
     config = recipe.config
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
-    check_development_files(config, development, development_dictionary)
     check_watching(watching, out)
+    check_development_files(config, development, development_dictionary)
     check_base(config)
 
     def make(run: Path, tell: Tell) -> _Biosyn:

@@ -80,8 +80,8 @@ def distil_encoder(
     recipe, out = DistillationRecipe.of(recipe), checked_path(out)
     config = recipe.config
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
-    check_development_files(config, development, development_dictionary)
     check_watching(watching, out)
+    check_development_files(config, development, development_dictionary)
     check_base(config)
     opened = linker if isinstance(linker, Linker) else Linker.open(linker)
     tell = by_main(watching.get("on_event"))

@@ -118,10 +118,10 @@ def train_reranker(
     recipe, out = RerankingRecipe.of(recipe), checked_path(out)
     config = recipe.config
     ensure_encoder_writable(out, RERANKER_KIND, config, overwrite=overwrite)
+    check_watching(watching, out)
     named = _named(development)
     fix = "give a file of mentions (development, --development FILE), or train without (--set keep=last)"
     check_development(config, [name for name, _ in named], fix=fix)
-    check_watching(watching, out)
     base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
     with torch_as_it_was():
         check_savable(_new_model(config, contexts=False)[0])

@@ -226,6 +226,7 @@ def check_run(
         ConfigError: the settings do not go together, or there is no such tracker, or it keeps its own at ``out``.
         UnavailableError: the package of a tracker is not to be had.
     """
+    check_watching(watching, out)
     check_several(development, "development")
     if development_terminology is not None and not development:
         raise ConfigError("development_terminology is where development files are looked for, and there are none.")
@@ -239,7 +240,6 @@ def check_run(
             "pairs do not say which names a concept has: give the terminology to look for the queries in "
             "(development_terminology, --development-terminology DIR)."
         )
-    check_watching(watching, out)
 
 
 def _opened(terminology: Terminology | str | Path) -> Terminology:
