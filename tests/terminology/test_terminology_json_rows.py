@@ -81,6 +81,18 @@ def test_bad_lines(case: str, tmp_path: Path) -> None:
     assert named(tmp_path) == {"good": ["g"]}
 
 
+@pytest.mark.parametrize("option", ["source", "obsolete", "definition"])
+def test_a_column_that_may_hold_lists_and_says_one_thing_too(option: str, tmp_path: Path) -> None:
+    """Cells of one text are read; with a list there is no saying which of it is meant."""
+    roles = {"semantic_type": "kind", option: "kind"}
+    good = '{"id": 1, "label": "x", "aliases": [], "kind": "active"}\n'
+    assert read(tmp_path, good, **roles).n_names == 1
+    assert content(tmp_path / "out")["concepts"][0][2] == ["active"]
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, good + '{"id": 2, "label": "y", "kind": ["active"]}\n', **roles)
+    assert (caught.value.line, caught.value.field) == (2, "kind")
+
+
 def test_key_that_no_line_has(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no line has the key 'label'\. Did you mean 'labell'"):
         read(tmp_path, '{"id": 1, "labell": "x", "aliases": "y"}\n')

@@ -171,7 +171,8 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
 
 def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator[pl.DataFrame]:
     columns = options.columns
-    may_be_lists = {column for column in (*options.name, options.semantic_type) if column and column != options.id}
+    of_one_text = {options.id, *(getattr(options, option) for option in _OPTIONAL_COLUMNS if option != "semantic_type")}
+    may_be_lists = {column for column in (*options.name, options.semantic_type) if column} - of_one_text
     ending = ending_of(file)
     if ending in PARQUET:
         return parquet_rows(file, reading, columns=columns, may_be_lists=may_be_lists)
