@@ -60,7 +60,8 @@ def test_pairs_of_every_sort_and_an_encoder_from_all_of_them(place: Path) -> Non
     said = run("pairs", "merge", *(place / name for name in ("synonyms", "mentions", "bitext")), "-o", place / "merged")
     assert "merged: 14 pairs of 24 names" in said
     told = json.loads(run("pairs", "info", place / "merged", "--json", "-e", place / "base", "--examples", "3"))
-    assert (told["n_pairs"], told["n_names"], told["n_merged"], len(told["examples"])) == (14, 24, 3, 3)
+    assert (told["n_pairs"], told["n_names"], told["n_merged_from"], len(told["examples"])) == (14, 24, 3, 3)
+    assert re.search(r"merged from +3 *\n", run("pairs", "info", place / "merged"))
     assert [one["kind"] for one in told["made_from"]].count("pairs") == 3
     assert set(told["examples"][0]) == {"name", "means_the_same_as"}
     said = run("pairs", "triples", "-t", place / "t", *common(place, "triples"), "--relations", "isa")

@@ -78,7 +78,7 @@ def _facts(opened: PairSet | TripleSet) -> dict[str, Any]:
     return {
         **facts,
         **known,
-        "n_merged": len(config["merged"]) if "merged" in config else None,
+        "n_merged_from": len(config["merged"]) if "merged" in config else None,
         "seed": manifest.seed,
         "made_from": [parent.model_dump() for parent in manifest.parents] or None,
         "created": manifest.created,
