@@ -73,7 +73,7 @@ def open_encoder(
     ).cut(dimensions)
     obstacle = _onnx_obstacle(folder, precision)
     if obstacle is not None and (needs_onnx or backend == "onnx"):
-        way = f"Open it in another precision than {precision}" if needs_onnx else "Open it with backend='torch'"
+        way = f"Leave the pooling as it is in {precision}" if needs_onnx else "Open it with backend='torch'"
         raise ConfigError(f"{folder.name} cannot be run by ONNX Runtime: {obstacle}. {way}.")
     if backend == "torch" or obstacle is not None:
         return _open_torch(folder, bf16=precision == "bf16")
