@@ -9,6 +9,7 @@ import os
 import sqlite3
 import tarfile
 import threading
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -120,20 +121,22 @@ def test_good_rows_are_kept_and_bad_ones_named(
             assert line
             last = fields[2] if trailing else fields[2].removesuffix("\r")  # before a line feed it ends the line
             good.append((number, last, fields[0]))
-    arguments = {
-        "separator": "|",
-        "fields": ("x", "y", "z"),
-        "keep": ("z", "x"),
-        "ends_with_separator": trailing,
-        "skip_lines": skip_lines,
-    }
+    read = partial(
+        read_delimited,
+        only_file(path),
+        separator="|",
+        fields=("x", "y", "z"),
+        keep=("z", "x"),
+        ends_with_separator=trailing,
+        skip_lines=skip_lines,
+    )
     reading = Reading(on_error="skip")
-    found = [row for block in read_delimited(only_file(path), reading, **arguments) for row in block.rows()]  # type: ignore[arg-type]
+    found = [row for block in read(reading) for row in block.rows()]
     assert found == good
     assert reading.rejects["line"].to_list() == bad
     if bad:
         with pytest.raises(InputError) as caught:
-            list(read_delimited(only_file(path), Reading(), **arguments))  # type: ignore[arg-type]
+            list(read(Reading()))
         assert caught.value.line == bad[0]
 
 

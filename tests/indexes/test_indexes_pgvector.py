@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import numpy as np
 import pytest
@@ -473,28 +473,28 @@ def test_a_database_without_the_extension(database: str, sql: Sql) -> None:
         PgVectorIndex.build(database.replace("dbname=postgres", "dbname=bare"), "table", VECTORS)
 
 
-def test_an_extension_in_a_schema_of_its_own(database: str, sql: Sql) -> None:
+def with_extension_in(schema: LiteralString, name: str, database: str, sql: Sql) -> str:
+    """The connection string of a new database whose extension lies in a schema that is not searched."""
     import psycopg
 
-    sql("CREATE DATABASE apart")
-    elsewhere = database.replace("dbname=postgres", "dbname=apart")
-    with psycopg.connect(elsewhere, autocommit=True) as connection:
-        connection.execute('CREATE SCHEMA "an extension"')
-        connection.execute('CREATE EXTENSION vector SCHEMA "an extension"')
-        connection.execute("ALTER DATABASE apart SET search_path = ''")
+    sql(f"CREATE DATABASE {name}")
+    made = database.replace("dbname=postgres", f"dbname={name}")
+    with psycopg.connect(made, autocommit=True) as connection:
+        connection.execute(f'CREATE SCHEMA "{schema}"')
+        connection.execute(f'CREATE EXTENSION vector SCHEMA "{schema}"')
+    return made
+
+
+def test_an_extension_in_a_schema_of_its_own(database: str, sql: Sql) -> None:
+    elsewhere = with_extension_in("an extension", "apart", database, sql)
+    sql("ALTER DATABASE apart SET search_path = ''")
     with PgVectorIndex.build(elsewhere, "public.vectors", VECTORS, approximate="hnsw") as index:
         assert np.array_equal(index.search(QUERIES)[0], ExactIndex(VECTORS).search(QUERIES)[0])
 
 
 def test_nothing_is_set_for_longer_than_a_transaction(database: str, sql: Sql) -> None:
     """A pooler such as PgBouncer gives each transaction another connection of the server, and this one to others."""
-    import psycopg
-
-    sql("CREATE DATABASE pooled")
-    pooled = database.replace("dbname=postgres", "dbname=pooled")
-    with psycopg.connect(pooled, autocommit=True) as connection:
-        connection.execute("CREATE SCHEMA extensions")
-        connection.execute("CREATE EXTENSION vector SCHEMA extensions")
+    pooled = with_extension_in("extensions", "pooled", database, sql)
     PgVectorIndex.build(pooled, "vectors", VECTORS, approximate="hnsw").close()
     with PgVectorIndex.open(pooled, "vectors") as index:
         connection = index._session.connection()
