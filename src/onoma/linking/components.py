@@ -23,6 +23,7 @@ from onoma.linking.filters import Filters, allowed_entries, expected_concepts, f
 from onoma.linking.lookup import NameLookup
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.prior import WeightedPrior, checked_prior
+from onoma.linking.remembering import RememberingEncoder, SearchMemory
 from onoma.linking.reranking import Reranker
 from onoma.linking.searching import FEW_SHARE, AllowedTexts, DenseSearch, SparseSearch
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
@@ -57,6 +58,7 @@ class Components:
         prior: How often each concept is meant, int64, shape (C,); unset: not known.
         entries: Which entries may be an answer, bool, shape (E,); unset: all.
         preparation: What mentions go through before they are linked.
+        memory: What the searches found; unset: it is not kept.
     """
 
     dictionary: NameDictionary
@@ -72,6 +74,7 @@ class Components:
     prior: RowArray | None = None
     entries: BoolArray | None = None
     preparation: Preparation = field(default_factory=Preparation)
+    memory: SearchMemory | None = None
 
     @functools.cached_property
     def texts(self) -> AllowedTexts:
@@ -133,13 +136,26 @@ class Components:
         }
         return tuple(stage for stage, is_there in has.items() if is_there)
 
+    def remembering(self) -> Components:
+        """The same with models and searches that answer what they were asked before."""
+        return dataclasses.replace(
+            self,
+            encoder=None if self.encoder is None else RememberingEncoder(self.encoder),
+            reranker=None if self.reranker is None else self.reranker.remembering(),
+            memory=SearchMemory(),
+        )
+
     def keeping(self, entries: BoolArray) -> Components:
         """The same without some entries, besides those that are left out already.
 
         Args:
             entries: Those that may stay, bool, shape (E,).
         """
-        return dataclasses.replace(self, entries=entries if self.entries is None else entries & self.entries)
+        return dataclasses.replace(
+            self,
+            entries=entries if self.entries is None else entries & self.entries,
+            memory=None if self.memory is None else SearchMemory(),
+        )
 
     def filtered(self, filters: Filters) -> Components:
         """The same with what passes the filters.

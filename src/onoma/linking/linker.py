@@ -186,6 +186,13 @@ class Linker:
             raise MismatchError(f"{reranker.about.name} is not this linker's cross-encoder; it {has}. Add it first.")
         return self._with(dataclasses.replace(self._components, reranker=reranker))
 
+    def remembering(self) -> Linker:
+        """The same linker, which encodes, searches for and reranks the same mention once.
+
+        For mentions that are linked again and again with other settings (`tuned`). What it knows stays in memory.
+        """
+        return self._with(self._components.remembering())
+
     @property
     def n_concepts(self) -> int:
         """Concepts that can be an answer."""

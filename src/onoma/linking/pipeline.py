@@ -214,6 +214,8 @@ class Run:
             queries["dense"] = DenseQueries(vectors, components.dense)
         if "sparse" in self._stages and components.sparse is not None:
             queries["sparse"] = SparseQueries(texts, components.sparse)
+        if (memory := components.memory) is not None:
+            return {stage: memory.remembering(stage, of_stage, texts) for stage, of_stage in queries.items()}
         return queries
 
     def _rank_one_search(self, which: RowArray, needs: dict[int, int]) -> dict[int, Answer]:

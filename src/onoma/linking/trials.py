@@ -5,11 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from onoma.encoders import Encoder
 from onoma.errors import InputError
 from onoma.linking.calibration import Calibration, Method
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
@@ -22,7 +20,7 @@ from onoma.linking.linker import Linker
 from onoma.linking.searching import Pool
 from onoma.linking.settings import SEARCHES, LinkerSettings
 from onoma.randomness import random_from
-from onoma.types import BoolArray, CountProgress, DoubleArray, FloatArray, RowArray
+from onoma.types import BoolArray, CountProgress, DoubleArray, RowArray
 
 CUTOFF = 5
 """Concepts of an answer that are looked at."""
@@ -321,21 +319,3 @@ def _of(outcomes: dict[Key, Outcome], mention: Labelled) -> Outcome:
     """The outcome of a mention, or of its text where nothing read its context."""
     found = outcomes.get(mention.key)
     return outcomes[mention.text, None] if found is None else found
-
-
-class Remembering:
-    """An encoder that encodes each text once, as the same mentions are linked again and again."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder, self._known = encoder, dict[str, FloatArray]()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._encoder, name)
-
-    def encode(
-        self, texts: Sequence[str], *, progress: CountProgress | None = None, unit_length: bool = True
-    ) -> FloatArray:
-        """See `onoma.encoders.Encoder.encode`."""
-        new = [text for text in texts if text not in self._known]
-        self._known.update(zip(new, self._encoder.encode(new, unit_length=unit_length), strict=True))
-        return np.stack([self._known[text] for text in texts])

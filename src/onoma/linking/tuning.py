@@ -28,7 +28,7 @@ from onoma.linking.prior import PRIOR_DEPTH, save_prior
 from onoma.linking.prior_counting import PriorReport, count_prior, learn_prior_weight
 from onoma.linking.reranking import Reranker, learn_share
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
-from onoma.linking.trials import Accuracies, CalibrationReport, Outcome, Remembering, Trial, Wish
+from onoma.linking.trials import Accuracies, CalibrationReport, Outcome, Trial, Wish
 from onoma.pairs.mentions import check_mentions, mentions_fingerprint
 from onoma.types import CountProgress, RowArray
 
@@ -154,7 +154,7 @@ def tune_linker(
     check_method(method)
     for given in (mentions,) if prior is None else (mentions, prior):
         check_mentions(given)
-    untuned = _remembering(Linker.open(linker, database=database))
+    untuned = Linker.open(linker, database=database).remembering()
     ensure_writable(linker, KIND, overwrite=True)
     counted = None if prior is None else count_prior(untuned.dictionary, prior)
     opened = untuned if counted is None else untuned.with_prior(counted.counts)
@@ -224,13 +224,6 @@ def _checked_wish(precision: float | None, certainty: float | None, *, calibrate
     if not calibrate:
         raise ConfigError("a wished precision needs confidences: leave calibration on.")
     return Wish(checked_precision(precision), None if certainty is None else checked_certainty(certainty))
-
-
-def _remembering(linker: Linker) -> Linker:
-    """With models that know what they were asked before: the same mentions are linked again and again."""
-    if "dense" in linker.stages:
-        linker = linker.encoding_with(Remembering(linker.encoder))
-    return linker if linker.reranker is None else linker.reranking_with(linker.reranker.remembering())
 
 
 def _count_shared(linker: Linker, development: Development, prior: pl.DataFrame) -> int:
