@@ -173,6 +173,9 @@ def test_on_the_command_line(linker: Path, terminology: Path, tmp_path: Path) ->
         run(*own, "--cluster", "paper", "-o", tmp_path / "x")
     with pytest.raises(ConfigError, match="--cluster is for task own"):
         run("benchmark", "run", "ncbi-disease", *own[3:], "--cluster", "document", "-o", tmp_path / "x")
+    assert "document: b (1)" in run(*own, "--group", "document", "-o", tmp_path / "grouped")
+    with pytest.raises(ConfigError, match="--group is for task own"):
+        run("benchmark", "run", "ncbi-disease", *own[3:], "--group", "document", "-o", tmp_path / "x")
     with pytest.raises(ConfigError, match="--names is for task own with --encoder or --baseline"):
         run(*common, "--linker", linker, "--names", terminology, "-o", tmp_path / "c")
 
@@ -351,3 +354,48 @@ def test_clusters_that_are_not_there(linker: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("D1||ab\n")
     with pytest.raises(InputError, match="a table with a column 'document'"):
         run_benchmark(own_task(cluster="document"), tmp_path / "mine.txt", linker=linker, out=tmp_path / "out")
+
+
+def test_groups_are_measured_apart(linker: Path, tmp_path: Path) -> None:
+    kinds = ["title", "", " ", "text"]
+    rows = [(mention, code, kinds[number % 4]) for number, (mention, code) in enumerate(ROWS * 3)]
+    table = pl.DataFrame(rows, schema=["mention", "concept_id", "section"], orient="row")
+    table.write_csv(tmp_path / "mine.csv")
+    result = run_benchmark(own_task(group="section"), tmp_path / "mine.csv", linker=linker, out=tmp_path / "out")
+    means_one = [row for row in rows if row[1] != "NIL"]
+    assert result.by_group is not None
+    assert result.by_group.column == "section"
+    sizes = {"": 0, "title": 0, "text": 0}
+    for _, _, kind in means_one:
+        sizes[kind.strip()] += 1
+    assert list(result.by_group.values) == sorted(sizes, key=lambda kind: (-sizes[kind], kind))
+    for kind, part in result.by_group.values.items():
+        of_kind = [(mention, code) for mention, code, one in means_one if one.strip() == kind]
+        right = [mention in ("Cold", "gout", "CD4+ cell") or code == "D9|D2" for mention, code in of_kind]
+        assert part[1].n_queries == len(right) == sizes[kind]
+        assert part[1].value == sum(right) / len(right)
+        keys = [mention.lower() for mention, _ in of_kind]
+        assert (part[1].low, part[1].high) == cluster_interval(right, keys, seed=0)
+    written = json.loads((tmp_path / "out" / "results.json").read_text())["by_group"]
+    assert written["column"] == "section"
+    assert {kind: part["n_queries"] for kind, part in written["values"].items()} == sizes
+    said = str(result)
+    assert f"section: title ({sizes['title']})" in said
+    assert f"section: (empty) ({sizes['']})" in said
+    without = run_benchmark(own_task(), tmp_path / "mine.csv", linker=linker, out=tmp_path / "without")
+    assert without.by_group is None
+    assert without.accuracy == result.accuracy
+    assert "by_group" not in without.as_json()
+
+
+def test_groups_that_cannot_be(linker: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("mention,concept_id,document\n" + "".join(f"ab,D1,{n}\n" for n in range(101)))
+    for column, problem in (
+        ("document", r"field document: too many groups.*at most 100 different values; found 101.*\(--cluster\)"),
+        ("section", r"no column 'section'.* To mend it: name the column of groups \(--group\)"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            run_benchmark(own_task(group=column), tmp_path / "mine.csv", linker=linker, out=tmp_path / "out")
+    (tmp_path / "mine.txt").write_text("D1||ab\n")
+    with pytest.raises(InputError, match=r"lines id\|\|mention have no groups.*a table with a column 'section'"):
+        run_benchmark(own_task(group="section"), tmp_path / "mine.txt", linker=linker, out=tmp_path / "out")

@@ -36,6 +36,7 @@ class Query:
         cluster: What it shares with queries that it is not independent of, such as a document; unset: it is so of equal
             mentions.
         context: The text around it, for a linker that reads it.
+        group: What it is of that is measured apart, such as a section.
 
     Raises:
         InputError: ``parts`` is one text, or empty.
@@ -46,6 +47,7 @@ class Query:
     gold: frozenset[str]
     cluster: str | None = None
     context: str | None = None
+    group: str | None = None
 
     def __post_init__(self) -> None:
         check_several(self.parts, "parts")

@@ -37,6 +37,7 @@ def own_task(
     *,
     cluster: str | None = None,
     context: str | None = None,
+    group: str | None = None,
     mention_format: MentionFormat | None = None,
 ) -> BenchmarkTask:
     """A benchmark whose ``data`` are a file of mentions, as `onoma.pairs.read_mentions` reads them.
@@ -51,6 +52,8 @@ def own_task(
         cluster: A column of a table of mentions with what is independent of one another, such as the document or the
             patient that each mention is of: intervals and p-values are over these. Unset: over distinct mentions.
         context: A column of it with the text around each mention, for a linker that reads it; cells may be empty.
+        group: A column of it by whose values accuracy is measured apart too, such as semantic type or section; mentions
+            with an empty cell are a group of their own.
         mention_format: What the columns of mentions and codes are called, and the encoding.
     """
     is_terminology = names is not None and (isinstance(names, Terminology) or not checked_path(names).is_file())
@@ -71,7 +74,7 @@ def own_task(
         name=OWN,
         description="your own annotated mentions",
         splits=("mentions",),
-        queries=partial(own_queries, cluster=cluster, context=context, mention_format=mention_format),
+        queries=partial(own_queries, cluster=cluster, context=context, group=group, mention_format=mention_format),
         dictionary=dictionary,
         data_source="--data FILE: a table (mention, concept_id) or lines id||mention; encoders: --names too",
         licence="yours",
@@ -83,6 +86,7 @@ def own_task(
         cutoffs=(1, 5),
         may_be_nil=True,
         clusters=DISTINCT if cluster is None else f"values of {cluster}",
+        group=group,
         terminologies={} if terminology is None else {terminology.path.name: terminology.manifest.fingerprint},
     )
 
@@ -93,6 +97,7 @@ def own_queries(
     *,
     cluster: str | None = None,
     context: str | None = None,
+    group: str | None = None,
     mention_format: MentionFormat | None = None,
 ) -> tuple[list[Query], list[Path]]:
     """The mentions of a file, see `own_task`.
@@ -101,6 +106,7 @@ def own_queries(
         file: A table, or lines.
         cluster: A column of the table, see `own_task`.
         context: Likewise.
+        group: Likewise.
         mention_format: Likewise.
 
     Raises:
@@ -118,9 +124,7 @@ def own_queries(
     reading = written.reading()  # no line left out: a score must not come to be that of fewer mentions
     opened = only_file(file)
     if is_table(opened):
-        found = read_mentions(file, reading, context=context, cluster=cluster, mention_format=written)
-        clusters: list[str | None] = [None] * len(found)
-        contexts = clusters
+        found = read_mentions(file, reading, context=context, cluster=cluster, group=group, mention_format=written)
         if cluster is not None:
             clusters = found["cluster"].to_list()
             if empty := clusters.count("") + clusters.count(None):
@@ -132,25 +136,34 @@ def own_queries(
                     found=f"{empty:,} empty {'cell' if empty == 1 else 'cells'}",
                     fix="fill them in, or take another column",
                 )
-        if context is not None:
-            contexts = [text if text and text.strip() else None for text in found["context"]]
-        found = found.select("mention", "concept_id", parts=pl.concat_list("mention"))
+        found = found.with_columns(parts=pl.concat_list("mention"))
     elif written.columns != LABELLED:
         raise no_columns(file, written)
-    elif cluster is not None:
-        raise InputError("lines id||mention have no clusters", path=file, expected=f"a table with a column '{cluster}'")
-    elif context is not None:
-        raise InputError("lines id||mention have no contexts", path=file, expected=f"a table with a column '{context}'")
     else:
+        for role, column in (("cluster", cluster), ("context", context), ("group", group)):
+            if column is not None:
+                raise InputError(
+                    f"lines id||mention have no {role}s", path=file, expected=f"a table with a column '{column}'"
+                )
         lines = read_mention_lines(opened, reading)
         is_part = pl.element().str.strip_chars() != ""
         torn = lines.filter(~pl.col("parts").list.eval(is_part).list.all()).select("line", text="mention")
         expected, problem = "a text on both sides of | and +", "a composite mention with an empty part"
         reading.reject_rows(torn, problem, path=file, field="mention", expected=expected)
-        found = lines.drop("line")
-        clusters = contexts = [None] * len(found)
+        found = lines
     queries = [
-        Query(text, tuple(parts), frozenset(split_codes(codes)), cluster=of_query, context=around)
-        for (text, codes, parts), of_query, around in zip(found.iter_rows(), clusters, contexts, strict=True)
+        Query(
+            row["mention"],
+            tuple(row["parts"]),
+            frozenset(split_codes(row["concept_id"])),
+            cluster=row.get("cluster"),
+            context=_unless_blank(row.get("context")),
+            group=_unless_blank(row.get("group")),
+        )
+        for row in found.iter_rows(named=True)
     ]
     return queries, [file]
+
+
+def _unless_blank(cell: str | None) -> str | None:
+    return cell if cell and cell.strip() else None

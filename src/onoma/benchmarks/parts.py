@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.candidates import Candidates
 from onoma.benchmarks.metrics import Accuracy, accuracy_at
+from onoma.errors import InputError
 
 WRITTEN_AS = {
     "one": "written as a name",
@@ -15,6 +17,8 @@ WRITTEN_AS = {
     "none": "written as no name",
 }
 """Parts of the queries by how many concepts have a name that is written as they are, and what a report calls them."""
+MOST_GROUPS = 100
+"""Values of a column that queries are measured apart by."""
 
 
 def accuracy_of_part(
@@ -63,6 +67,45 @@ def _written_as(query: Query, exact: Candidates) -> str:
     if not all(of_parts):
         return "none"
     return "one" if all(frozenset.intersection(*ids) for ids in of_parts) else "several"
+
+
+def by_group(
+    queries: Sequence[Query], ranks: Sequence[int | None], *, cutoffs: Iterable[int], seed: int
+) -> dict[str, dict[int, Accuracy]]:
+    """acc@k by k of the queries of each group, the largest first.
+
+    Args:
+        queries: All of them.
+        ranks: Of each.
+        cutoffs: The k of each acc@k.
+        seed: Of the confidence intervals.
+    """
+    rows_of: dict[str, list[int]] = {}
+    for row, query in enumerate(queries):
+        rows_of.setdefault(query.group or "", []).append(row)
+    largest_first = sorted(rows_of, key=lambda group: (-len(rows_of[group]), group))
+    return {
+        group: accuracy_of_part(queries, ranks, rows_of[group], cutoffs=cutoffs, seed=seed) for group in largest_first
+    }
+
+
+def check_groups(queries: Sequence[Query], column: str | None, path: Path) -> None:
+    """Refuse more groups than anybody reads, such as documents.
+
+    Raises:
+        InputError: there are more than `MOST_GROUPS`.
+    """
+    groups = {query.group for query in queries}
+    if len(groups) > MOST_GROUPS:
+        raise InputError(
+            "too many groups to measure each apart",
+            path=path,
+            field=column,
+            expected=f"at most {MOST_GROUPS} different values",
+            found=f"{len(groups):,}",
+            fix="name a column of fewer (--group); what is only not independent, such as documents, is a cluster "
+            "(--cluster)",
+        )
 
 
 def part_as_json(part: Mapping[int, Accuracy]) -> dict[str, Any]:

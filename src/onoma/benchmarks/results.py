@@ -56,6 +56,23 @@ class LearnedSplit:
 
 
 @dataclass(frozen=True)
+class GroupSplit:
+    """acc@k of queries by what a column says of them.
+
+    Attributes:
+        column: Its name.
+        values: acc@k by k, by the column's value; the largest group first, of equally large ones in order.
+    """
+
+    column: str
+    values: Mapping[str, Mapping[int, Accuracy]]
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``results.json`` has it."""
+        return {"column": self.column, "values": {value: part_as_json(part) for value, part in self.values.items()}}
+
+
+@dataclass(frozen=True)
 class BenchmarkResult:
     """Figures of one run and all that is needed to make them again; fractions throughout.
 
@@ -69,6 +86,7 @@ class BenchmarkResult:
         exact_match: The same for exact match alone, with the same dictionary.
         by_names: The same of the queries that are written as a name is, and of the others, by the keys of
             `onoma.benchmarks.parts.WRITTEN_AS`.
+        by_group: The same by the values of a column, if one was named.
         n_queries: Number of queries that mean a concept.
         n_nil: Number of those that mean none: they count in ``abstention`` alone.
         n_distinct_mentions: Distinct mentions among the first, case aside.
@@ -104,6 +122,7 @@ class BenchmarkResult:
     accuracy_once: Mapping[int, float]
     exact_match: Mapping[int, Accuracy]
     by_names: Mapping[str, Mapping[int, Accuracy]]
+    by_group: GroupSplit | None
     n_queries: int
     n_nil: int
     n_distinct_mentions: int
@@ -136,6 +155,7 @@ class BenchmarkResult:
             "each_mention_once": {f"acc@{k}": value for k, value in self.accuracy_once.items()},
             "exact_match": {f"acc@{k}": accuracy.value for k, accuracy in self.exact_match.items()},
             "written_as": {what: part_as_json(part) for what, part in self.by_names.items()},
+            **({} if self.by_group is None else {"by_group": self.by_group.as_json()}),
             **({} if self.learned is None else {"learned_from": self.learned.as_json()}),
             "n_queries": self.n_queries,
             "n_nil": self.n_nil,
@@ -177,6 +197,10 @@ class BenchmarkResult:
                 ("not learned from", self.learned.unseen),
                 ("- of concepts learned from", self.learned.unseen_of_seen_concepts),
                 ("- of other concepts", self.learned.unseen_of_other_concepts),
+            ]
+        if self.by_group is not None:
+            parts += [
+                (f"{self.by_group.column}: {value or '(empty)'}", part) for value, part in self.by_group.values.items()
             ]
         rows += [
             (f"{what} ({n_queries_of(part):,})", *(str(part.get(k, "-")) for k in self.accuracy))

@@ -25,7 +25,7 @@ from onoma.benchmarks.doubts import (
 )
 from onoma.benchmarks.learned import LearnedMentions
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank, macro_accuracy_at
-from onoma.benchmarks.parts import by_names
+from onoma.benchmarks.parts import by_group, by_names, check_groups
 from onoma.benchmarks.ranking import (
     Ranking,
     ids_of,
@@ -36,7 +36,15 @@ from onoma.benchmarks.ranking import (
     require_common_ids,
     weight_of_ngrams,
 )
-from onoma.benchmarks.results import FORMAT_VERSION, KIND, BenchmarkResult, name_of, told_apart, versions_in_use
+from onoma.benchmarks.results import (
+    FORMAT_VERSION,
+    KIND,
+    BenchmarkResult,
+    GroupSplit,
+    name_of,
+    told_apart,
+    versions_in_use,
+)
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
 from onoma.codes import NO_CONCEPT
 from onoma.encoders import Encoder
@@ -110,6 +118,7 @@ def run_benchmark(
     started = time.perf_counter()
     chosen = declared.split(split)
     queries, files = declared.queries(checked_path(data), chosen)
+    check_groups(queries, declared.group, Path(data))
     if not queries:
         raise InputError(f"{declared.name} has no queries to measure on", path=Path(data), field=f"split {chosen}")
     if (encoder is not None) == (linker is not None or baseline is not None):
@@ -177,6 +186,9 @@ def run_benchmark(
         accuracy_once={k: macro_accuracy_at(ranks, k, clusters=texts) for k in declared.cutoffs},
         exact_match={k: accuracy_at(exact_ranks, k, clusters=clusters, seed=seed) for k in declared.cutoffs},
         by_names=by_names(queries, ranks, ranking.exact, cutoffs=declared.cutoffs, seed=seed),
+        by_group=None
+        if declared.group is None
+        else GroupSplit(declared.group, by_group(queries, ranks, cutoffs=declared.cutoffs, seed=seed)),
         n_queries=len(queries),
         n_nil=n_read - len(queries),
         n_distinct_mentions=len(set(texts)),

@@ -52,6 +52,7 @@ class BenchmarkTask:
         n_names: How many lines their dictionary has, likewise.
         may_be_nil: Whether a mention may say that it means no concept (`onoma.codes.NO_CONCEPT`).
         clusters: What queries of one cluster share (`Query.cluster_key`), in words.
+        group: The column by whose values queries are measured apart too (`Query.group`); unset: none.
         terminologies: Fingerprints of those whose names are the dictionary, by name.
     """
 
@@ -72,6 +73,7 @@ class BenchmarkTask:
     n_names: Mapping[str, int] = field(default_factory=dict)
     may_be_nil: bool = False
     clusters: str = DISTINCT
+    group: str | None = None
     terminologies: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

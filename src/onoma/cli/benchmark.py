@@ -112,6 +112,14 @@ def run(
             "intervals are over these. Unset: over distinct mentions.",
         ),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Of task own: the column by whose values accuracy is measured apart too, such as semantic type or "
+            "section.",
+        ),
+    ] = None,
     context: Annotated[
         str | None,
         typer.Option(
@@ -169,6 +177,8 @@ def run(
         raise ConfigError("--names is for task own with --encoder or --baseline; a linker has its own.")
     if cluster is not None and task != "own":
         raise ConfigError("--cluster is for task own: intervals of published tasks are over distinct mentions.")
+    if group is not None and task != "own":
+        raise ConfigError("--group is for task own: published tasks have no such columns.")
     if context is not None and (task != "own" or linker is None or baseline is not None):
         raise ConfigError("--context is for task own with --linker: nothing else reads contexts.")
     if task != "own":
@@ -198,7 +208,7 @@ def run(
             show.confidences_under_filters(linking.settings, asked)
     own = None
     if task == "own":
-        own = own_task(names, cluster=cluster, context=context, mention_format=written.fitting(data))
+        own = own_task(names, cluster=cluster, context=context, group=group, mention_format=written.fitting(data))
     with show.progress_bar("encoding", "names") as update:
         result = run_benchmark(
             task if own is None else own,

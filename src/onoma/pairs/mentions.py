@@ -45,6 +45,7 @@ def read_mentions(
     *,
     context: str | None = None,
     cluster: str | None = None,
+    group: str | None = None,
     mention_format: MentionFormat | None = None,
 ) -> pl.DataFrame:
     """Read annotated mentions, for `build_mention_pairs` and `onoma.linking.tune_linker`.
@@ -55,11 +56,12 @@ def read_mentions(
             bad line is refused.
         context: A column of a table that says where each mention stands, to be read too; its cells may be empty.
         cluster: Likewise one that says what each mention is of, such as the document.
+        group: Likewise one by whose values mentions are told apart, such as their section.
         mention_format: What the columns of a table are called, and the encoding.
 
     Returns:
-        Columns ``mention`` and ``concept_id``, whatever the table calls them, and ``context`` and ``cluster`` if they
-        were asked for, a row for each annotation.
+        Columns ``mention`` and ``concept_id``, whatever the table calls them, and ``context``, ``cluster`` and
+        ``group`` if they were asked for, a row for each annotation.
 
     Raises:
         InputError: the file or a column is missing, columns are named of lines, or, under "strict", a line is bad; or
@@ -71,7 +73,8 @@ def read_mentions(
     reading = asked if reading is None else reading
     if asked.encoding not in (None, reading.encoding):
         raise ConfigError(f"mentions are in one encoding; found {asked.encoding} and {reading.encoding or 'utf-8'}.")
-    more = {role: column for role, column in {"context": context, "cluster": cluster}.items() if column is not None}
+    roles = {"context": context, "cluster": cluster, "group": group}
+    more = {role: column for role, column in roles.items() if column is not None}
     found = _read(checked_path(file), reading, written, more)
     if found.is_empty():
         composite = reading.notes.get(COMPOSITE, 0)
@@ -197,6 +200,7 @@ _HOW_TO_NAME = {
     "concept_id": "name the column of their codes (--code-column)",
     "context": "name the column of contexts (--context)",
     "cluster": "name the column of clusters (--cluster)",
+    "group": "name the column of groups (--group)",
 }
 
 
