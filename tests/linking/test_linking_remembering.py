@@ -12,7 +12,7 @@ import pytest
 from linking_data import write_letter_linker
 
 from onoma.encoders import Encoder
-from onoma.indexes.char_ngrams import CharNgramIndex
+from onoma.indexes.char_ngrams import CharNgramIndex, NgramVector
 from onoma.linking import Linker, LinkerSettings
 from onoma.linking.searching import DenseSearch
 from onoma.types import FloatArray, RowArray
@@ -66,28 +66,28 @@ def test_what_was_found_among_other_names_is_forgotten(linker: Linker) -> None:
 
 def test_each_mention_is_encoded_and_searched_for_once(linker: Linker, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: Counter[tuple[Any, ...]] = Counter()
-    nearest, search, scores = DenseSearch.nearest, CharNgramIndex.search, CharNgramIndex.scores
+    nearest, search, scores = DenseSearch.nearest, CharNgramIndex.nearest, CharNgramIndex.scores_of
     encode: Any = type(linker.encoder).encode
 
     def dense(self: DenseSearch, vectors: FloatArray, k: int) -> tuple[RowArray, FloatArray]:
         asked.update(("dense", vector.tobytes(), k) for vector in vectors)
         return nearest(self, vectors, k)
 
-    def sparse(self: CharNgramIndex, texts: list[str], *, k: int) -> Any:
-        asked.update(("sparse", text, k) for text in texts)
-        return search(self, texts, k=k)
+    def sparse(self: CharNgramIndex, vectors: list[NgramVector], *, k: int) -> Any:
+        asked.update(("sparse", vector.terms.tobytes(), vector.unit.tobytes(), k) for vector in vectors)
+        return search(self, vectors, k=k)
 
-    def scored(self: CharNgramIndex, texts: list[str], rows: RowArray) -> Any:
-        asked["scores", texts[0], rows.tobytes()] += 1
-        return scores(self, texts, rows)
+    def scored(self: CharNgramIndex, vector: NgramVector, rows: RowArray) -> Any:
+        asked["scores", vector.terms.tobytes(), vector.unit.tobytes(), rows.tobytes()] += 1
+        return scores(self, vector, rows)
 
     def encoded(self: Encoder, texts: list[str], **options: Any) -> Any:
         asked.update(("encode", text) for text in texts)
         return encode(self, texts, **options)
 
     monkeypatch.setattr(DenseSearch, "nearest", dense)
-    monkeypatch.setattr(CharNgramIndex, "search", sparse)
-    monkeypatch.setattr(CharNgramIndex, "scores", scored)
+    monkeypatch.setattr(CharNgramIndex, "nearest", sparse)
+    monkeypatch.setattr(CharNgramIndex, "scores_of", scored)
     monkeypatch.setattr(type(linker.encoder), "encode", encoded)
     remembering = linker.remembering()
     for settings in SETTINGS:

@@ -36,7 +36,7 @@ from onoma.errors import DamagedArtifactError, InputError, ShapeError, check_sev
 from onoma.indexes.char_ngram_weights import STAGES, StageArray, lengths_of, stages_of
 from onoma.indexes.inverting import Occurrences, inverting
 from onoma.indexes.ngram_keys import NgramKeys, checked_ngrams, prepared
-from onoma.indexes.postings import KeyArray, Postings, array_file
+from onoma.indexes.postings import CountArray, KeyArray, ListRowArray, Postings, array_file
 from onoma.indexes.scoring import checked_k
 from onoma.indexes.selection import top_rows
 from onoma.types import BoolArray, DoubleArray, FloatArray, RowArray
@@ -45,10 +45,12 @@ ABOUT_FILE = "char_ngrams.json"
 """Lies in the folder of whatever has such an index."""
 _NAME = "char_ngrams"
 _TEXTS_AT_ONCE = 1 << 15
-_LOOK_UP_COST = 8
+_LOOK_UP_COST = 16
 """What it takes to look one name up in one list, where adding one entry of a list to the sums takes 1."""
 _BLOCK_ROWS = 1 << 16
 """Rows summed at a time, so that their sums stay in the processor's cache."""
+_ROWS_AT_ONCE = 4096
+"""Rows looked up at a time for all terms."""
 _NUMBERS_AT_ONCE = 1024
 """Numbers of a list that must be in such a block on average, so that the arithmetic outweighs the calls."""
 _ROUNDING = 1e-6
@@ -56,8 +58,8 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
-class _Query:
-    """The n-grams that a text shares with any name, by stage, within a stage by term.
+class NgramVector:
+    """The M n-grams that a text shares with any name of an index, by stage, within a stage by term.
 
     Attributes:
         terms: int64, shape (M,).
@@ -70,6 +72,11 @@ class _Query:
     unit: DoubleArray
     weights: DoubleArray
     ends: tuple[int, ...]
+
+    @property
+    def n_listed(self) -> int:
+        """How many of the terms, the first, have a list; the others, those of the last stage, have a column."""
+        return self.ends[-2]
 
 
 class CharNgramIndex:
@@ -104,6 +111,8 @@ class CharNgramIndex:
         self._counts_unknown = False
         self._is_left_out: BoolArray | None = None
         """Of each name; unset: all are searched."""
+        self._is_checked = np.zeros(len(keys), np.bool_)
+        """Of each n-gram, whether its list was read."""
 
     def __repr__(self) -> str:
         return f"CharNgramIndex({len(self):,} names, {len(self._keys):,} n-grams)"
@@ -210,6 +219,8 @@ class CharNgramIndex:
             and len(inverse_lengths) == postings.n_rows
             and rest_lengths.shape == (STAGES - 1, postings.n_rows)
             and bool(np.all((stages >= 0) & (stages < STAGES)))
+            and np.array_equal(np.flatnonzero(stages == STAGES - 1), postings.column_terms)
+            and np.array_equal(np.flatnonzero(postings.offsets[1:] == postings.offsets[:-1]), postings.column_terms)
             and bool(np.all(keys[1:] > keys[:-1]))
             and bool(np.all(alphabet[1:] > alphabet[:-1]))
         )
@@ -277,15 +288,31 @@ class CharNgramIndex:
         k = checked_k(k)
         checked = _checked_texts(texts)
         place_of = {text: place for place, text in enumerate(dict.fromkeys(checked))}
-        left_out = self._is_left_out
-        k = min(k, len(self) if left_out is None else int(np.count_nonzero(~left_out)))
-        rows, scores = np.empty((len(place_of), k), np.int64), np.empty((len(place_of), k), np.float32)
-        if k:
-            totals = np.empty(len(self))
-            for place, query in enumerate(self._queries(list(place_of))):
-                rows[place], scores[place] = self._search_one(query, k, totals)
+        rows, scores = self._nearest(self._queries(list(place_of)), len(place_of), k)
         places = np.array([place_of[text] for text in checked], np.int64)
         return rows[places], scores[places]
+
+    def vectors(self, texts: Iterable[str]) -> list[NgramVector]:
+        """The TF-IDF vectors of Q texts, for those that are searched for and scored more than once.
+
+        Raises:
+            InputError: something is not text.
+        """
+        return list(self._queries(_checked_texts(texts)))
+
+    def nearest(self, vectors: Sequence[NgramVector], *, k: int) -> tuple[RowArray, FloatArray]:
+        """The ``k`` nearest names of each vector, as `search` gives them."""
+        return self._nearest(vectors, len(vectors), checked_k(k))
+
+    def _nearest(self, queries: Iterable[NgramVector], n_queries: int, k: int) -> tuple[RowArray, FloatArray]:
+        left_out = self._is_left_out
+        k = min(k, len(self) if left_out is None else int(np.count_nonzero(~left_out)))
+        rows, scores = np.empty((n_queries, k), np.int64), np.empty((n_queries, k), np.float32)
+        if k:
+            totals = np.empty(len(self))
+            for place, query in enumerate(queries):
+                rows[place], scores[place] = self._search_one(query, k, totals)
+        return rows, scores
 
     def scores(self, texts: Iterable[str], rows: RowArray) -> FloatArray:
         """The scores of given names, the same as `search` gives them.
@@ -311,8 +338,17 @@ class CharNgramIndex:
             raise InputError("there is no such row", field="rows", expected=f"whole numbers from 0 to {len(self) - 1}")
         scores = np.empty(rows.shape, np.float32)
         for place, query in enumerate(self._queries(checked)):
-            scores[place] = self._finished(query, 0, rows[place], np.zeros(rows.shape[1]))
+            scores[place] = self.scores_of(query, rows[place])
         return scores
+
+    def scores_of(self, vector: NgramVector, rows: RowArray) -> FloatArray:
+        """The scores of given names for one vector, as `scores` gives them, shape (n,).
+
+        Args:
+            vector: Of a text.
+            rows: Of names that there are, shape (n,).
+        """
+        return self._finished(vector, 0, rows, np.zeros(len(rows)))
 
     def weights(self, text: str) -> dict[str, float]:
         """The TF-IDF vector of a text: the weight of each n-gram that it shares with any name, heaviest first."""
@@ -320,7 +356,7 @@ class CharNgramIndex:
         order = np.argsort(-query.unit, kind="stable")
         return {self._ngram_keys.ngram(int(self._keys[query.terms[at]])): float(query.unit[at]) for at in order}
 
-    def _search_one(self, query: _Query, k: int, totals: DoubleArray) -> tuple[RowArray, FloatArray]:
+    def _search_one(self, query: NgramVector, k: int, totals: DoubleArray) -> tuple[RowArray, FloatArray]:
         """The answer to one query; ``totals``, shape (N,), is what it works on."""
         totals.fill(0)
         begin = 0
@@ -339,7 +375,7 @@ class CharNgramIndex:
         best = top_rows(highest, k)
         return best, highest[best]
 
-    def _add(self, query: _Query, begin: int, end: int, totals: DoubleArray, stage: int) -> FloatArray:
+    def _add(self, query: NgramVector, begin: int, end: int, totals: DoubleArray, stage: int) -> FloatArray:
         """Add what the terms of a stage contribute to ``totals``, for all rows.
 
         Returns:
@@ -347,34 +383,40 @@ class CharNgramIndex:
         """
         rest = np.float32(math.sqrt(math.fsum(query.unit[end:] ** 2)))
         highest = np.empty(len(self), np.float32)
-        found = [
-            (self._postings.column(term), *self._postings.listed(term), weight)
-            for term, weight in zip(query.terms[begin:end], query.weights[begin:end], strict=True)
-        ]
-        if any(rows.min(initial=0) < 0 or rows.max(initial=0) >= len(self) for _, rows, _, _ in found):
-            raise DamagedArtifactError(
-                "The index of character n-grams names rows that there are not: it has changed since it was written. "
-                "Make its folder again."
-            )
-        n_numbers = sum(len(rows) if column is None else len(self) for column, rows, _, _ in found)
-        n_blocks = min(-(-len(self) // _BLOCK_ROWS), 1 + n_numbers // (_NUMBERS_AT_ONCE * max(1, len(found))))
+        n_listed = min(max(begin, query.n_listed), end)
+        lists = [self._listed(term) for term in query.terms[begin:n_listed].tolist()]
+        columns = self._postings.columns_of(query.terms[n_listed:end])
+        n_numbers = sum(len(rows) for rows, _ in lists) + len(self) * len(columns)
+        n_blocks = min(-(-len(self) // _BLOCK_ROWS), 1 + n_numbers // (_NUMBERS_AT_ONCE * max(1, end - begin)))
         edges = np.linspace(0, len(self), n_blocks + 1).astype(np.int32)
-        bounds = [rows.searchsorted(edges).tolist() for _, rows, _, _ in found]
+        bounds = [rows.searchsorted(edges).tolist() for rows, _ in lists]
         for block, (first, last) in enumerate(itertools.pairwise(edges.tolist())):
             here = totals[first:last]
-            for (column, rows, counts, weight), bound in zip(found, bounds, strict=True):
+            for (rows, counts), weight, bound in zip(lists, query.weights[begin:n_listed], bounds, strict=True):
                 low, high = bound[block], bound[block + 1]
-                if column is not None:
-                    here += np.multiply(column[first:last], weight, dtype=np.float64)
-                elif high > low:
+                if high > low:
                     np.add.at(totals, rows[low:high], np.multiply(counts[low:high], weight, dtype=np.float64))
+            for column, weight in zip(columns, query.weights[n_listed:end], strict=True):
+                here += np.multiply(column[first:last], weight, dtype=np.float64)
             highest[first:last] = here * self._inverse_lengths[first:last]
             if rest:
                 highest[first:last] += self._rest_lengths[stage, first:last] * rest
         return highest
 
+    def _listed(self, term: int) -> tuple[ListRowArray, CountArray]:
+        """Rows and counts of a term that has no column; that there are such rows is checked when it is read first."""
+        rows, counts = self._postings.listed(term)
+        if not self._is_checked[term]:
+            if rows.min(initial=0) < 0 or rows.max(initial=0) >= len(self):
+                raise DamagedArtifactError(
+                    "The index of character n-grams names rows that there are not: it has changed since it was "
+                    "written. Make its folder again."
+                )
+            self._is_checked[term] = True
+        return rows, counts
+
     def _candidates(
-        self, query: _Query, done: int, k: int, totals: DoubleArray, highest: FloatArray
+        self, query: NgramVector, done: int, k: int, totals: DoubleArray, highest: FloatArray
     ) -> RowArray | None:
         """Ascending rows among which the ``k`` best and their equals are, if they are few enough to be looked up.
 
@@ -388,18 +430,27 @@ class CharNgramIndex:
         likely = top_rows(highest, k)
         reached = self._finished(query, done, likely, totals[likely]).min() - np.float32(_ROUNDING)
         candidates = np.flatnonzero(highest >= reached)
-        work_left = sum(self._postings.length(term) for term in query.terms[done:])
-        is_few = len(candidates) * (len(query.terms) - done) * _LOOK_UP_COST <= work_left
+        n_left = len(query.terms) - done
+        n_columns = min(n_left, len(query.terms) - query.n_listed)
+        work_left = int(self._postings.lengths(query.terms[done:]).sum()) + n_columns * len(self)
+        is_few = len(candidates) * n_left * _LOOK_UP_COST <= work_left
         return candidates if is_few else None
 
-    def _finished(self, query: _Query, done: int, rows: RowArray, totals: DoubleArray) -> FloatArray:
+    def _finished(self, query: NgramVector, done: int, rows: RowArray, totals: DoubleArray) -> FloatArray:
         """Scores of some rows, from their sums over the first so many terms."""
         totals = totals.copy()
-        for term, weight in zip(query.terms[done:], query.weights[done:], strict=True):
-            totals += np.multiply(self._postings.counts_at(term, rows), weight, dtype=np.float64)
+        # Rows of the same type as the lists': searching would otherwise convert whole lists.
+        wanted, weights = rows.astype(np.int32), query.weights[done:, None]
+        n_listed = max(0, query.n_listed - done)
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            counts = self._postings.counts_at(query.terms[done:], wanted[part], n_listed=n_listed)
+            added = np.multiply(counts, weights, dtype=np.float64)
+            # One after the other, as in `_add`: any other sum would be rounded otherwise.
+            totals[part] = np.add.accumulate(np.concatenate([totals[None, part], added]))[-1]
         return (totals * self._inverse_lengths[rows]).astype(np.float32)
 
-    def _queries(self, texts: Sequence[str]) -> Iterator[_Query]:
+    def _queries(self, texts: Sequence[str]) -> Iterator[NgramVector]:
         """The n-grams of each text, in order."""
         for part in _parts(texts):
             keys, rows = self._ngram_keys.occurrences(part)
@@ -421,7 +472,7 @@ class CharNgramIndex:
                     square += self._unknown_square(part[place], counts[of_text])
                 unit = raw / (math.sqrt(square) or 1.0)
                 ends = np.searchsorted(stages[of_text], np.arange(STAGES), side="right")
-                yield _Query(terms[of_text], unit, unit * idf, tuple(ends.tolist()))
+                yield NgramVector(terms[of_text], unit, unit * idf, tuple(ends.tolist()))
 
     def _unknown_square(self, text: str, known: RowArray) -> float:
         """What n-grams that no name has add to the square of a prepared text's length.

@@ -62,41 +62,48 @@ class Postings:
         """N."""
         return int(self.columns.shape[1])
 
-    def column(self, term: int) -> CountArray | None:
-        """The counts of a term in all rows, shape (N,); ``None`` if it has no column."""
-        place = int(self.column_terms.searchsorted(term))
-        has_one = place < len(self.column_terms) and self.column_terms[place] == term
-        return self.columns[place] if has_one else None
+    def column_places(self, terms: RowArray) -> RowArray:
+        """Rows of ``columns`` of some terms that have one."""
+        return self.column_terms.searchsorted(terms)
+
+    def columns_of(self, terms: RowArray) -> list[CountArray]:
+        """The counts in all rows of some terms that have a column, shape (N,) each."""
+        return [self.columns[place] for place in self.column_places(terms).tolist()]
 
     def listed(self, term: int) -> tuple[ListRowArray, CountArray]:
         """Rows and counts in the list of a term; empty if it has a column."""
         begin, end = self.offsets[term], self.offsets[term + 1]
         return self.rows[begin:end], self.counts[begin:end]
 
-    def length(self, term: int) -> int:
-        """How many numbers there are to go through for a term: of its list or its column."""
-        return int(self.offsets[term + 1] - self.offsets[term]) if self.column(term) is None else self.n_rows
+    def lengths(self, terms: RowArray) -> RowArray:
+        """How many numbers the lists of some terms have; 0 where there is a column."""
+        return np.asarray(self.offsets[terms + 1] - self.offsets[terms])
 
     def containing(self, term: int) -> tuple[npt.NDArray[np.signedinteger[Any]], CountArray]:
         """The rows that contain a term, ascending, and its counts, wherever they are kept."""
-        column = self.column(term)
-        if column is None:
+        place = int(self.column_terms.searchsorted(term))
+        if place == len(self.column_terms) or self.column_terms[place] != term:
             return self.listed(term)
-        rows = np.flatnonzero(column)
-        return rows, column[rows]
+        rows = np.flatnonzero(self.columns[place])
+        return rows, self.columns[place][rows]
 
-    def counts_at(self, term: int, rows: RowArray) -> CountArray:
-        """How often each of these rows, in any order, contains a term."""
-        column = self.column(term)
-        if column is not None:
-            return column[rows]
-        listed, counts = self.listed(term)
-        if not len(listed):
-            return np.zeros(len(rows), counts.dtype)
-        # Rows of the same type as the list's: searching would otherwise convert the whole list.
-        wanted = rows.astype(np.int32)
-        places = np.minimum(listed.searchsorted(wanted), len(listed) - 1)
-        return np.where(listed[places] == wanted, counts[places], counts.dtype.type(0))
+    def counts_at(self, terms: RowArray, rows: ListRowArray, *, n_listed: int) -> CountArray:
+        """How often each of n rows, in any order, contains each of some terms, shape (terms, n).
+
+        Args:
+            terms: The first ``n_listed`` have a list, the others a column.
+            rows: Shape (n,).
+            n_listed: How many have a list.
+        """
+        counts = np.empty((len(terms), len(rows)), self.counts.dtype)
+        begins, ends = self.offsets[terms[:n_listed]], self.offsets[terms[:n_listed] + 1]
+        places = np.empty((n_listed, len(rows)), np.int64)
+        for of_term, begin, end in zip(places, begins.tolist(), ends.tolist(), strict=True):
+            of_term[:] = self.rows[begin:end].searchsorted(rows)
+        places = np.minimum(places + begins[:, None], ends[:, None] - 1)
+        counts[:n_listed] = np.where(self.rows[places] == rows, self.counts[places], 0)
+        counts[n_listed:] = self.columns[self.column_places(terms[n_listed:])[:, None], rows]
+        return counts
 
     def frequencies(self) -> RowArray:
         """In how many rows each term occurs, shape (V,)."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from onoma.errors import InputError
 from onoma.indexes import ExactIndex, Index
-from onoma.indexes.char_ngrams import CharNgramIndex
+from onoma.indexes.char_ngrams import CharNgramIndex, NgramVector
 from onoma.indexes.protocol import NarrowableIndex, StoredVectors
 from onoma.indexes.scoring import exact_scores
 from onoma.linking.dictionary import NameDictionary
@@ -157,15 +157,15 @@ class SparseQueries:
     """
 
     def __init__(self, texts: Sequence[str], search: SparseSearch) -> None:
-        self._texts, self._search = texts, search
+        self._vectors, self._search = search.index.vectors(texts), search
 
     def nearest(self, which: RowArray, k: int) -> tuple[RowArray, FloatArray]:
         """See `Queries`."""
-        return self._search.nearest([self._texts[mention] for mention in which.tolist()], k)
+        return self._search.nearest([self._vectors[mention] for mention in which.tolist()], k)
 
     def scores(self, mention: int, rows: RowArray) -> FloatArray:
         """See `Queries`."""
-        return np.asarray(self._search.index.scores([self._texts[mention]], rows[None])[0], np.float32)
+        return self._search.index.scores_of(self._vectors[mention], rows)
 
 
 class SparseSearch:
@@ -184,15 +184,15 @@ class SparseSearch:
         mask = self._allowed.mask
         return self.index if mask is None else self.index.among(np.flatnonzero(mask))
 
-    def nearest(self, texts: Sequence[str], k: int) -> tuple[RowArray, FloatArray]:
+    def nearest(self, vectors: Sequence[NgramVector], k: int) -> tuple[RowArray, FloatArray]:
         """See `Queries`."""
         few = self._allowed.few
         if few is None:
-            return self._among_many.search(texts, k=k)
-        rows = np.empty((len(texts), min(k, len(few))), np.int64)
+            return self._among_many.nearest(vectors, k=k)
+        rows = np.empty((len(vectors), min(k, len(few))), np.int64)
         scores = np.empty(rows.shape, np.float32)
-        for place, text in enumerate(texts):  # one at a time: the names are few, the mentions may be many
-            found = self.index.scores([text], few[None])[0]
+        for place, vector in enumerate(vectors):  # one at a time: the names are few, the mentions may be many
+            found = self.index.scores_of(vector, few)
             best = np.lexsort((few, -found))[:k]
             rows[place], scores[place] = few[best], found[best]
         return rows, scores
