@@ -473,7 +473,8 @@ def test_a_family_that_does_not_run_is_refused_in_words(tmp_path: Path) -> None:
     plain = write_tiny(tmp_path / "plain", "canine")
     with pytest.raises(InputError, match=r"does not run on names alone.*take one of another family, such as BERT's"):
         export_encoder(plain, tmp_path / "out")
-    with pytest.raises(ConfigError, match=r"of the family 'canine' does not run.*Take a base of another family"):
+    # In torch's words: it was not traced first, which takes a hundred times as long.
+    with pytest.raises(ConfigError, match=r"'canine' does not run.*\(max_pool1d.*Take a base of another family"):
         export_encoder(locate_encoder(plain, pooling="mean"), tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["plain"]
 

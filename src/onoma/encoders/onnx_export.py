@@ -10,8 +10,10 @@ import math
 import tempfile
 import warnings
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 import torch
 from tokenizers import Tokenizer
@@ -27,6 +29,7 @@ from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack, pack_lists
 from onoma.encoders.tokens import tokenise
 from onoma.errors import ConfigError, MismatchError, OnomaError, TrainingError
+from onoma.types import FloatArray, RowArray
 
 TOLERANCE = 1e-4
 """Largest allowed difference of any number of a unit vector between ONNX Runtime and torch; usual is 1e-6."""
@@ -39,6 +42,10 @@ _CHECKED_NAMES = (
     "α-synuclein/β-amyloid",
     "acute disseminated encephalomyelitis following infection with an unidentified organism, unspecified",
 )
+
+
+_Names: TypeAlias = tuple[RowArray, npt.NDArray[np.int32], RowArray]
+"""Where the tokens of each name begin, the tokens, and which names have any."""
 
 
 def write_onnx(encoder: PackedEncoder, file: Path, *, tokenizer: Tokenizer) -> None:
@@ -58,13 +65,15 @@ def write_onnx(encoder: PackedEncoder, file: Path, *, tokenizer: Tokenizer) -> N
     was_training = encoder.training
     encoder.eval()
     try:
+        checked = _checked_names(encoder, tokenizer)
+        expected = _vectors(encoder, checked)  # first: what does not run here need not be traced
         if parts is not None and can_write_graph(parts):
             model = write_graph(parts, pooling=encoder.pooling, special_tokens=encoder.special_tokens)
         else:
             model = _traced(encoder)
         save_onnx(model, file)
         del model  # all weights once more, while ONNX Runtime reads them
-        difference = _largest_difference(encoder, file, tokenizer)
+        difference = _largest_difference(encoder, file, checked, expected)
     except (OSError, MemoryError, OnomaError):
         raise
     except Exception as error:  # torch and ONNX Runtime have many kinds
@@ -122,11 +131,25 @@ def _is_finite(encoder: PackedEncoder) -> bool:
     return bool(torch.isfinite(vectors).all()) and all(bool(torch.isfinite(one).all()) for one in encoder.parameters())
 
 
-def _largest_difference(encoder: PackedEncoder, file: Path, tokenizer: Tokenizer) -> float:
+def _checked_names(encoder: PackedEncoder, tokenizer: Tokenizer) -> _Names:
+    """A few, cut as the encoder cuts names."""
     cutting = Tokenizer.from_str(tokenizer.to_str())
     cutting.enable_truncation(encoder.max_tokens)
     offsets, ids = tokenise(cutting, _CHECKED_NAMES)
-    rows = np.flatnonzero(np.diff(offsets))
+    return offsets, ids, np.flatnonzero(np.diff(offsets))
+
+
+def _vectors(encoder: PackedEncoder, names: _Names) -> FloatArray:
+    """Unit vectors of names by torch."""
+    offsets, ids, rows = names
+    device = next(encoder.parameters()).device
+    with torch.inference_mode(), torch.autocast(device.type, enabled=False):
+        return unit_rows(encoder(pack(offsets, ids, rows=rows).to(device)).float().cpu().numpy())
+
+
+def _largest_difference(encoder: PackedEncoder, file: Path, names: _Names, expected: FloatArray) -> float:
+    """Of any number of a unit vector, between ONNX Runtime and what is expected."""
+    offsets, ids, rows = names
     padded, mask = padded_rows(
         offsets,
         ids,
@@ -134,11 +157,8 @@ def _largest_difference(encoder: PackedEncoder, file: Path, tokenizer: Tokenizer
         padding_id=encoder.padding_id,
         min_tokens=encoder.max_tokens if encoder.pooling == "mean-all" else 0,
     )
-    ours = OnnxSession(file).run(NAME_VECTORS, {INPUT_IDS: padded, ATTENTION_MASK: mask})
-    device = next(encoder.parameters()).device
-    with torch.inference_mode(), torch.autocast(device.type, enabled=False):
-        theirs = encoder(pack(offsets, ids, rows=rows).to(device)).float().cpu().numpy()
-    return float(np.abs(unit_rows(ours) - unit_rows(theirs)).max())
+    found = OnnxSession(file).run(NAME_VECTORS, {INPUT_IDS: padded, ATTENTION_MASK: mask})
+    return float(np.abs(unit_rows(found) - expected).max())
 
 
 class _PaddedForward(torch.nn.Module):
