@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
-import os
 import shutil
 import signal
 import subprocess
@@ -301,10 +301,9 @@ def test_lists_equal_loops(occurrences: list[tuple[int, int]], cuts: list[int], 
 
 
 _KILLED = """
-import os, sys
+import json, os, sys
 from onoma.indexes import char_ngrams, inverting
 from onoma.indexes.char_ngrams import CharNgramIndex
-from test_indexes_char_ngrams import random_names
 char_ngrams._TEXTS_AT_ONCE, inverting._NUMBERS_AT_ONCE, inverting._SPILLED_BYTES = 60, 500, 100
 left = int(sys.argv[2])
 def dying(inner):
@@ -318,26 +317,24 @@ def dying(inner):
 inverting.Inversion._take = dying(inverting.Inversion._take)
 inverting.RowFile.append = dying(inverting.RowFile.append)
 char_ngrams.np.save = dying(char_ngrams.np.save)
-CharNgramIndex.write(sys.argv[1], random_names(400))
+CharNgramIndex.write(sys.argv[1], json.load(sys.stdin))
 """
 
 
 def test_killed_while_it_is_written_it_cannot_be_opened_and_leaves_nothing_but_its_files(tmp_path: Path) -> None:
-    CharNgramIndex.build(random_names(400)).save(tmp_path / "whole")
+    names = random_names(400)
+    CharNgramIndex.build(names).save(tmp_path / "whole")
     expected = {file.name: file.read_bytes() for file in (tmp_path / "whole").iterdir()}
-    here = Path(__file__).parent
     place = tmp_path / "index"
     for steps in (0, 3, 8, 20, 41):
         run = subprocess.run(
-            [sys.executable, "-c", _KILLED, str(place), str(steps)],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(here), str(here.parent), *sys.path])},
-            check=False,
+            [sys.executable, "-c", _KILLED, str(place), str(steps)], input=json.dumps(names), text=True, check=False
         )
         assert run.returncode == -signal.SIGKILL
         assert {file.name for file in place.iterdir()} <= set(FILES)
         with pytest.raises(DamagedArtifactError):
             CharNgramIndex.open(place)
-    CharNgramIndex.write(place, random_names(400))
+    CharNgramIndex.write(place, names)
     assert {file.name: file.read_bytes() for file in place.iterdir()} == expected
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any, get_args
 
@@ -74,9 +75,9 @@ def test_built_and_opened(tmp_path: Path, kind: str, precision: str, n: int) -> 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_parts_give_the_same_files_as_the_whole(tmp_path: Path, kind: str, precision: str) -> None:
-    vectors = clustered(700, 12)
+    vectors = clustered(200, 12)
     build_index(tmp_path / "whole", vectors, kind=kind, precision=precision)
-    build_index(tmp_path / "parts", (vectors[a : a + 99] for a in range(0, 700, 99)), kind=kind, precision=precision)
+    build_index(tmp_path / "parts", (vectors[a : a + 29] for a in range(0, 200, 29)), kind=kind, precision=precision)
     names = sorted(path.name for path in (tmp_path / "whole").iterdir())
     assert names == sorted(path.name for path in (tmp_path / "parts").iterdir())
     for name in names:
@@ -117,41 +118,51 @@ def test_the_default_is_sign_bits_in_single_precision(tmp_path: Path) -> None:
     assert (record.kind, record.precision, record.candidates) == ("sign-bits", "fp32", 256)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
-@pytest.mark.parametrize("enough", [0.2, 0.95, 0.999, 1.1])
-def test_sign_bits_get_as_many_candidates_as_it_takes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str, enough: float
-) -> None:
-    vectors = clustered(3000, 24)
+LADDER = (16, 64, 256, 1024)
+
+
+@pytest.fixture
+def guesses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sign bits decide also where there are so few vectors."""
     monkeypatch.setattr(candidate_search, "EXHAUSTIVE_SHARE", 0)
     monkeypatch.setattr(SignBitIndex, "_candidates_per_result", 1)
-    monkeypatch.setattr(sign_bits, "LADDER", (16, 64, 256, 1024))
-    monkeypatch.setattr(sign_bits, "ENOUGH", enough)
-    record = build_index(tmp_path / "index", vectors, precision=precision, kind="sign-bits")
+    monkeypatch.setattr(sign_bits, "LADDER", LADDER)
+
+
+@pytest.mark.usefixtures("guesses")
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
+def test_sign_bits_get_as_many_candidates_as_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
+    vectors = clustered(3000, 24)
+    records = {}
+    for enough in (0.2, 0.95, 0.999, 1.1):
+        monkeypatch.setattr(sign_bits, "ENOUGH", enough)
+        folder = tmp_path / str(enough)
+        records[enough] = build_index(folder, vectors, precision=precision, kind="sign-bits")
+        assert open_index(folder).search(vectors[:50], k=3)[0].shape == (50, 3)
     # The oracle: similarities of the vectors as they are stored, all of them at once.
-    store = VectorStore.open(tmp_path / "index", max_norm=record.max_norm)
+    store = VectorStore.open(tmp_path / "0.2", max_norm=records[0.2].max_norm)
     stored = store.part(0, 3000)
     own = np.unique(np.linspace(0, 2999, 1000).astype(int))
     similarities = stored[own] @ stored.T
     similarities[np.arange(len(own)), own] = -2
-    expected = 1024
-    for candidates in (16, 64, 256):
+    tens = np.sort(similarities, axis=1)[:, -10:]
+    reached = {}
+    for candidates in LADDER[:-1]:
         found, _ = SignBitIndex.build(store, candidates=candidates).search(stored[own], k=11)
-        tens = np.sort(similarities, axis=1)[:, -10:]
         scores = np.take_along_axis(similarities, found, axis=1)
         scores = -np.sort(-scores, axis=1)[:, :10]  # the row that asks is last
         at_1 = np.mean(scores[:, 0] >= tens[:, -1] - 1e-6)
         at_10 = np.mean(scores >= tens[:, :1] - 1e-6)
-        if min(round(at_1, 4), round(at_10, 4)) >= enough:
-            expected = candidates
-            break
-    assert record.candidates == expected
-    assert open_index(tmp_path / "index").search(vectors[:50], k=3)[0].shape == (50, 3)
+        reached[candidates] = min(round(at_1, 4), round(at_10, 4))
+    for enough, record in records.items():
+        enough_with = [candidates for candidates, share in reached.items() if share >= enough]
+        assert record.candidates == next(iter(enough_with), LADDER[-1])
 
 
+@pytest.mark.usefixtures("guesses")
 def test_candidates_that_were_chosen_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidate_search, "EXHAUSTIVE_SHARE", 0)
-    monkeypatch.setattr(SignBitIndex, "_candidates_per_result", 1)
     monkeypatch.setattr(sign_bits, "LADDER", (16, 2048))
     vectors, queries = clustered(3000, 24), clustered(200, 24, seed=1)
     assert build_index(tmp_path / "index", vectors, kind="sign-bits").candidates == 2048
@@ -211,11 +222,21 @@ FILES = {
 }
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For each kind an index, and another of fewer and narrower vectors, to copy."""
+    folder = tmp_path_factory.mktemp("built")
+    for kind in FILES:
+        build_index(folder / kind / "index", clustered(4200, 12), kind=kind, precision="int8")
+        build_index(folder / kind / "other", clustered(4100, 8), kind=kind, precision="int8")
+    return folder
+
+
 @pytest.mark.parametrize("damage", ["missing", "truncated", "empty", "garbage", "another"])
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in FILES.items() for name in names])
-def test_damaged_files_are_refused(tmp_path: Path, kind: str, name: str, damage: str) -> None:
-    build_index(tmp_path / "index", clustered(4200, 12), kind=kind, precision="int8")
-    build_index(tmp_path / "other", clustered(4100, 8), kind=kind, precision="int8")
+def test_damaged_files_are_refused(built: Path, tmp_path: Path, kind: str, name: str, damage: str) -> None:
+    shutil.copytree(built / kind / "index", tmp_path / "index")
+    assert len(open_index(tmp_path / "index")) == 4200
     file = tmp_path / "index" / name
     content = file.read_bytes()
     if damage == "missing":
@@ -227,7 +248,7 @@ def test_damaged_files_are_refused(tmp_path: Path, kind: str, name: str, damage:
     elif damage == "garbage":
         file.write_bytes(b"\x00\xff" * (len(content) // 2))
     else:
-        file.write_bytes((tmp_path / "other" / file.name).read_bytes())
+        file.write_bytes((built / kind / "other" / name).read_bytes())
     with pytest.raises(DamagedArtifactError, match=r"[Bb]uild"):
         open_index(tmp_path / "index")
 
