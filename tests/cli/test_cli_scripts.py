@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import typer
 
+from commands import run
 from onoma.cli import show
 from onoma.cli.app import app
 
@@ -45,17 +46,14 @@ def strict(text: str) -> Any:
 
 def told(*words: str | Path) -> Any:
     """What a command says with ``--json``, which is all on its standard output."""
-    done = onoma(*words, "--json")
-    assert done.returncode == 0, done.stderr
-    return strict(done.stdout)
+    return strict(run(*words, "--json"))
 
 
 @pytest.fixture(scope="module")
 def terminology(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scripts")
     (folder / "codes.csv").write_text("id,name\nA:1,Fièvre\nA:2,heart attack\nA:2,myocardial infarction\n")
-    done = onoma("terminology", "import", "table", folder / "codes.csv", "-o", folder / "terms", *COLUMNS)
-    assert done.returncode == 0, done.stderr
+    run("terminology", "import", "table", folder / "codes.csv", "-o", folder / "terms", *COLUMNS)
     return folder / "terms"
 
 
@@ -88,8 +86,7 @@ def test_reports_for_programs(terminology: Path, tmp_path: Path) -> None:
 
 
 def test_reports_of_linkers_for_programs(terminology: Path, tmp_path: Path) -> None:
-    built = onoma("linker", "build", "-t", terminology, "--no-encoder", "-o", tmp_path / "linker")
-    assert built.returncode == 0, built.stderr
+    run("linker", "build", "-t", terminology, "--no-encoder", "-o", tmp_path / "linker")
     mentions = "".join(f"A:2||heart attack {n}\n" for n in range(60))
     (tmp_path / "own.txt").write_text(f"{mentions}A:9||cold\nwithout code\n")
     annotated = ("--mentions", tmp_path / "own.txt", "--on-error", "skip")
@@ -150,8 +147,7 @@ def test_output_that_a_disk_takes_nothing_of_is_an_error(words: str, unbuffered:
 def test_a_row_is_a_line_where_there_is_no_terminal(terminology: Path, environment: dict[str, str]) -> None:
     (terminology.parent / "long.csv").write_text(f"id,name\nB:1,{'long name ' * 25}\n")
     folder = terminology.parent / "long"
-    imported = ("terminology", "import", "table", terminology.parent / "long.csv", "-o", folder, *COLUMNS, "--force")
-    assert onoma(*imported).returncode == 0
+    run("terminology", "import", "table", terminology.parent / "long.csv", "-o", folder, *COLUMNS, "--force")
     head, row = onoma("terminology", "search", folder, "long", **environment).stdout.splitlines()
     assert head.split() == ["concept", "preferred", "name", "matched", "name", "status"]
     assert row.split() == ["B:1", *["long", "name"] * 50, "active"]
@@ -201,11 +197,11 @@ def test_statuses(terminology: Path, status: int, words: str) -> None:
 
 
 def test_status_of_a_linker_of_another_release(terminology: Path, tmp_path: Path) -> None:
-    assert onoma("linker", "build", "-t", terminology, "--no-encoder", "-o", tmp_path / "linker").returncode == 0
+    run("linker", "build", "-t", terminology, "--no-encoder", "-o", tmp_path / "linker")
     check = ("linker", "update", tmp_path / "linker", "--check", "-t")
     assert onoma(*check, terminology).returncode == 0
     (tmp_path / "codes.csv").write_text("id,name\nA:1,fever\n")
-    onoma("terminology", "import", "table", tmp_path / "codes.csv", "-o", tmp_path / "other", *COLUMNS)
+    run("terminology", "import", "table", tmp_path / "codes.csv", "-o", tmp_path / "other", *COLUMNS)
     assert onoma(*check, tmp_path / "other").returncode == 3
     assert onoma(*check, tmp_path / "none").returncode == 1
 
