@@ -207,6 +207,33 @@ def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return made
 
 
+@dataclass(frozen=True)
+class Done:
+    """A run that several tests compare theirs with."""
+
+    out: Path
+    report: TrainingReport
+
+
+@pytest.fixture(scope="module")
+def plain(trainer: Trainer, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """Without any options."""
+    out = tmp_path_factory.mktemp("plain") / "e"
+    return Done(out, trainer.train(out))
+
+
+MEASURED: Mapping[str, Any] = {"develops": True, "evaluate_steps": 2, "keep": "best", "average": 0.9}
+
+
+@pytest.fixture(scope="module")
+def measured(trainer: Trainer, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """With evaluations of several batches each."""
+    out = tmp_path_factory.mktemp("measured") / "e"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(BATCH_TOKENS, "cpu", 40)
+        return Done(out, trainer.train(out, **MEASURED))
+
+
 def test_a_run_is_repeatable_and_its_seed_counts(trainer: Trainer, tmp_path: Path) -> None:
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         trainer.train(tmp_path / name, steps=3, seed=seed)
@@ -240,11 +267,11 @@ def test_development_mentions_that_the_base_was_trained_on_are_told(trainer: Tra
     ids=lambda value: "+".join(value) or "plain" if isinstance(value, dict) else None,
 )
 def test_a_stopped_run_goes_on_to_the_same_weights(
-    trainer: Trainer, tmp_path: Path, stopped: list[int], changes: dict[str, Any]
+    trainer: Trainer, plain: Done, tmp_path: Path, stopped: list[int], changes: dict[str, Any]
 ) -> None:
     known = {key: value for key, value in changes.items() if key in trainer.config.model_fields}
     options = {**known, "develops": "keep" in changes}
-    straight = trainer.train(tmp_path / "straight", **options)
+    straight = Done(tmp_path / "straight", trainer.train(tmp_path / "straight", **options)) if changes else plain
     for step in stopped:
         with pytest.raises(KeyboardInterrupt):
             trainer.train(tmp_path / "stopped", on_step=interrupt_at(step), **options)
@@ -252,8 +279,8 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
     resumed = trainer.train(tmp_path / "stopped", **options)
     assert resumed.resumed_at == (stopped[-1] - 1 or None)
     assert resumed.seconds >= sum(line["seconds"] for line in resumed.log if "seconds" in line)
-    assert trainer.equal(tmp_path / "straight", tmp_path / "stopped")
-    of_both = [report.log for report in (straight, resumed)]
+    assert trainer.equal(straight.out, tmp_path / "stopped")
+    of_both = [report.log for report in (straight.report, resumed)]
     assert [line["loss"] for line in of_both[0]] == [line["loss"] for line in of_both[1]]
     assert [line["step"] for line in of_both[1]] == list(range(1, 7))
     assert not run_folder(tmp_path / "stopped").exists()
@@ -263,7 +290,12 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("n_before", [0, 1, 3])
 def test_asked_to_stop_in_an_evaluation_it_leaves_that_to_the_next_sitting(
-    trainer: Trainer, tmp_path: Path, n_before: int, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+    trainer: Trainer,
+    measured: Done,
+    tmp_path: Path,
+    n_before: int,
+    number: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if n_before == 0 and trainer.kind is RerankingRecipe:
         pytest.skip("before its first step nothing is computed")
@@ -276,9 +308,7 @@ def test_asked_to_stop_in_an_evaluation_it_leaves_that_to_the_next_sitting(
             if len(asked) == 2:
                 signal.raise_signal(number)
 
-    options: dict[str, Any] = {"develops": True, "evaluate_steps": 2, "keep": "best", "average": 0.9}
-    straight = trainer.train(tmp_path / "straight", **options)
-    options["on_evaluation"] = evaluations.append
+    options = {**MEASURED, "on_evaluation": evaluations.append}
     # No checkpoint by itself, so that there is the one of the step that was asked to stop after.
     monkeypatch.setitem(SHARED, "checkpoint_minutes", 60.0)
     with pytest.raises((SystemExit, KeyboardInterrupt)):
@@ -294,15 +324,15 @@ def test_asked_to_stop_in_an_evaluation_it_leaves_that_to_the_next_sitting(
             trainer.train(tmp_path / "stopped", on_event=_interrupt_when(f"step {2 * n_before}: "), **options)
     resumed = trainer.train(tmp_path / "stopped", **options)
     assert resumed.resumed_at == (2 * n_before or None)
-    assert trainer.equal(tmp_path / "straight", tmp_path / "stopped")
+    assert trainer.equal(measured.out, tmp_path / "stopped")
     assert [evaluation.step for evaluation in evaluations] == [0, 2, 4, 6]
     of_both = [
         [{**line, "seconds": 0.0, "names_per_second": 0.0} for line in lines]
-        for report in (straight, resumed)
+        for report in (measured.report, resumed)
         for lines in (report.log, report.evaluations)
     ]
     assert of_both[:2] == of_both[2:]
-    assert (resumed.best, resumed.saved_step) == (straight.best, straight.saved_step)
+    assert (resumed.best, resumed.saved_step) == (measured.report.best, measured.report.saved_step)
 
 
 def _interrupt_when(told: str) -> Callable[[str], None]:
@@ -313,16 +343,15 @@ def _interrupt_when(told: str) -> Callable[[str], None]:
     return on_event
 
 
-def test_an_error_of_who_follows_a_run_ends_it_and_it_goes_on(trainer: Trainer, tmp_path: Path) -> None:
+def test_an_error_of_who_follows_a_run_ends_it_and_it_goes_on(trainer: Trainer, plain: Done, tmp_path: Path) -> None:
     def fail(told: Any) -> None:
         if told.step == 4:
             raise ZeroDivisionError
 
-    trainer.train(tmp_path / "straight")
     with pytest.raises(ZeroDivisionError):
         trainer.train(tmp_path / "e", on_step=fail)
     assert trainer.train(tmp_path / "e").resumed_at == 3
-    assert trainer.equal(tmp_path / "straight", tmp_path / "e")
+    assert trainer.equal(plain.out, tmp_path / "e")
 
 
 def test_a_budget_of_minutes_trains_as_its_steps_do(trainer: Trainer, tmp_path: Path) -> None:
@@ -331,10 +360,9 @@ def test_a_budget_of_minutes_trains_as_its_steps_do(trainer: Trainer, tmp_path: 
     assert trainer.equal(tmp_path / "budget", tmp_path / "steps")
 
 
-def test_measuring_does_not_change_a_run(trainer: Trainer, tmp_path: Path) -> None:
-    trainer.train(tmp_path / "plain")
+def test_measuring_does_not_change_a_run(trainer: Trainer, plain: Done, tmp_path: Path) -> None:
     trainer.train(tmp_path / "measured", develops=True, evaluate_steps=1)
-    assert trainer.equal(tmp_path / "plain", tmp_path / "measured")
+    assert trainer.equal(plain.out, tmp_path / "measured")
 
 
 def test_other_settings_or_data_do_not_go_on_with_a_run(trainer: Trainer, tmp_path: Path) -> None:
@@ -510,12 +538,11 @@ def test_a_recipe_of_another_kind_is_refused(trainer: Trainer, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_trains_outside_the_main_thread(trainer: Trainer, tmp_path: Path) -> None:
+def test_it_trains_outside_the_main_thread(trainer: Trainer, plain: Done, tmp_path: Path) -> None:
     thread = threading.Thread(target=trainer.train, args=(tmp_path / "threaded",))
     thread.start()
     thread.join()
-    trainer.train(tmp_path / "e")
-    assert trainer.equal(tmp_path / "threaded", tmp_path / "e")
+    assert trainer.equal(plain.out, tmp_path / "threaded")
 
 
 def test_it_leaves_torch_as_it_was(trainer: Trainer, tmp_path: Path) -> None:
