@@ -38,15 +38,24 @@ from onoma.types import BoolArray, FloatArray
 from tiny import make_terminology, tiny_encoder
 
 
-@pytest.fixture
-def terminology(tmp_path: Path) -> Terminology:
-    return small_terminology(tmp_path / "terminology")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A terminology, an encoder and the linker of both, to copy."""
+    folder = tmp_path_factory.mktemp("made")
+    write_letter_encoder(folder / "letters")
+    encoder = open_encoder(folder / "letters", backend="onnx")
+    build_linker(small_terminology(folder / "terminology"), encoder, folder / "linker")
+    return folder
 
 
 @pytest.fixture
-def encoder_folder(tmp_path: Path) -> Path:
-    write_letter_encoder(tmp_path / "letters")
-    return tmp_path / "letters"
+def terminology(made: Path, tmp_path: Path) -> Terminology:
+    return Terminology.open(shutil.copytree(made / "terminology", tmp_path / "terminology"))
+
+
+@pytest.fixture
+def encoder_folder(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made / "letters", tmp_path / "letters"))
 
 
 @pytest.fixture
@@ -55,8 +64,8 @@ def encoder(encoder_folder: Path) -> Encoder:
 
 
 @pytest.fixture
-def linker(terminology: Terminology, encoder: Encoder, tmp_path: Path) -> Linker:
-    return build_linker(terminology, encoder, tmp_path / "linker")
+def linker(made: Path, terminology: Terminology, tmp_path: Path) -> Linker:
+    return Linker.open(shutil.copytree(made / "linker", tmp_path / "linker"))
 
 
 class Watched:
