@@ -1,8 +1,7 @@
-"""A file server for the tests of fetching, and nothing else of the network; no waiting for the disk."""
+"""A file server for the tests of fetching, and nothing else of the network."""
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -11,14 +10,6 @@ import pytest
 from file_server import FileServer, running
 
 from onoma.terminology.catalogue import downloading
-
-
-@pytest.fixture(scope="session", autouse=True)
-def disk_is_not_waited_for() -> Iterator[None]:
-    """A third of the time of these tests, which write thousands of small terminologies and cut no power."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
 
 
 @pytest.fixture(scope="session")
