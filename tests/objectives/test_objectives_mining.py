@@ -63,6 +63,20 @@ def test_masks_are_the_pairs_of_the_definition(
     assert as_set(masks.negatives) == negatives
 
 
+@pytest.mark.parametrize("name", MINERS)
+@given(label_lists, st.integers(0, 2**31), st.sampled_from([0.0, 0.5, 1.0]))
+@settings(deadline=None, max_examples=40)
+def test_ties_and_the_edge_of_the_margin_are_as_the_definition_says(
+    name: str, labels: list[int], seed: int, margin: float
+) -> None:
+    """Similarities of distances 2, 1 and 0, without rounding."""
+    miner, definition = MINERS[name]
+    drawn = torch.randint(0, 3, (len(labels), len(labels)), generator=torch.Generator().manual_seed(seed))
+    similarity = torch.tensor([-1.0, 0.5, 1.0])[drawn]
+    masks = miner(similarity, torch.tensor(labels), margin=margin)
+    assert (as_set(masks.positives), as_set(masks.negatives)) == definition(similarity.tolist(), labels, set(), margin)
+
+
 @given(label_lists)
 @settings(deadline=None, max_examples=40)
 def test_no_mining_marks_every_pair_once(labels: list[int]) -> None:

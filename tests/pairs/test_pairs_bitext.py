@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pairs_oracles import texts_of
 
 from onoma.artifacts import verify_artifact
-from onoma.errors import ConfigError, InputError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.pairs import PairSet, build_bitext_pairs
 from tiny import small_tokenizer
 
@@ -138,6 +138,23 @@ def test_every_form_of_file(tmp_path: Path) -> None:
     assert made.manifest.config["files"] == ["a.tsv", "b.txt", "c.txt.gz"]
     verify_artifact(made.path)
     assert np.array_equal(PairSet.open(made.path).pairs, made.pairs)
+
+
+def test_blank_lines_do_not_tell_the_form(tmp_path: Path) -> None:
+    """A line without an end is read by itself, after all that stand before it."""
+    (tmp_path / "x.txt").write_text("\n\nX||heart||herz")
+    made = build_bitext_pairs([tmp_path / "x.txt"], small_tokenizer(), tmp_path / "p", classes="column")
+    assert classes_of(made) == [{"heart", "herz"}]
+
+
+def test_what_is_there_is_replaced_only_if_asked(tmp_path: Path) -> None:
+    first, second = (write(tmp_path / f"{text}.tsv", [f"heart\t{text}"]) for text in ("herz", "corazon"))
+    build_bitext_pairs([first], small_tokenizer(), tmp_path / "p")
+    with pytest.raises(ArtifactExistsError):
+        build_bitext_pairs([second], small_tokenizer(), tmp_path / "p")
+    assert classes_of(PairSet.open(tmp_path / "p")) == [{"heart", "herz"}]
+    build_bitext_pairs([second], small_tokenizer(), tmp_path / "p", overwrite=True)
+    assert classes_of(PairSet.open(tmp_path / "p")) == [{"heart", "corazon"}]
 
 
 def test_a_heading_does_not_tell_the_form(tmp_path: Path) -> None:

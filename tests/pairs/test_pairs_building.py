@@ -82,6 +82,13 @@ def test_names_of_one_vector_are_marked_as_one(tmp_path: Path) -> None:
     assert label["caf\u00e9 attack"] == label["cafe attack"]
 
 
+def test_names_go_through_the_preset_that_is_named(tmp_path: Path) -> None:
+    terminology = make_terminology(tmp_path / "t", {"A": ["heart-attack", "heart attack", "x"]})
+    for preset, texts in {"exact": ["heart-attack", "heart attack", "x"], "loose": ["heart attack", "x"]}.items():
+        built = build_pairs(terminology, small_tokenizer(), tmp_path / preset, normalisation=preset)
+        assert tokens(built) == tokens_of(texts)
+
+
 def test_opened_again_it_is_the_same(terminology: Terminology, tmp_path: Path) -> None:
     built = build_pairs(terminology, small_tokenizer(), tmp_path / "p")
     (tmp_path / "p").rename(tmp_path / "moved")
