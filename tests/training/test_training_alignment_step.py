@@ -39,10 +39,12 @@ class Recorder(torch.optim.SGD):
         super().__init__(model.parameters(), lr=0.0)
         self.model = model
         self.seen: list[Gradients] = []
+        self.rates: list[list[float]] = []
 
     # Any: torch's own signature is overloaded.
     def step(self, closure: Any = None) -> Any:
         self.seen.append(gradients_of(self.model))
+        self.rates.append([group["lr"] for group in self.param_groups])
 
 
 def gradients_of(model: PackedEncoder) -> Gradients:
@@ -127,6 +129,43 @@ def test_accumulated_gradients_are_the_mean_of_the_batches(base: Path, pairs: Pa
         assert_same(found[number], expected, atol=1e-6)
         assert reports[number].loss == pytest.approx(loss, rel=1e-5)
     assert reports[0].names == 30
+
+
+@pytest.mark.parametrize("share", [0.5, 10.0])
+def test_a_gradient_longer_than_its_limit_is_shortened_to_it(base: Path, pairs: PairSet, share: float) -> None:
+    free = recorded(config_for(base), pairs)[0][0]
+    length = float(torch.cat([gradient.flatten() for gradient in free.values()]).norm())
+    found, _ = recorded(config_for(base, max_gradient_norm=share * length), pairs)
+    assert_same(found[0], {name: min(share, 1.0) * gradient for name, gradient in free.items()}, atol=1e-6)
+
+
+def test_the_learning_rate_of_every_group_follows_the_schedule(base: Path, pairs: PairSet) -> None:
+    config = config_for(base, warmup_steps=2, schedule="linear")
+
+    def two_groups(model: PackedEncoder) -> Recorder:
+        recorder = Recorder(model)
+        recorder.param_groups[0]["lr"] = config.learning_rate
+        recorder.add_param_group({"params": [torch.nn.Parameter(torch.zeros(1))], "lr": 0.02})
+        return recorder
+
+    step, _, recorder = make_step(config, pairs, two_groups)
+    reports = [step(number, 4) for number in range(4)]
+    factors = [0.5, 1.0, 1.0, 0.5]
+    assert isinstance(recorder, Recorder)
+    assert np.allclose(recorder.rates, [[1e-3 * factor, 0.02 * factor] for factor in factors])
+    assert [report.learning_rate for report in reports] == pytest.approx([1e-3 * factor for factor in factors])
+
+
+@pytest.mark.parametrize("decay_all", [False, True])
+def test_what_decays_is_what_the_recipe_says(base: Path, decay_all: bool) -> None:
+    model = load_packed(base, max_tokens=16)
+    model.get_parameter("model.embeddings.word_embeddings.weight").requires_grad_(False)
+    names = {id(weight): name for name, weight in model.named_parameters() if weight.requires_grad}
+    optimiser = make_optimiser(config_for(base, weight_decay=0.3, decay_all=decay_all), model)
+    decays = {names[id(one)]: group["weight_decay"] for group in optimiser.param_groups for one in group["params"]}
+    flat = {name for name in names.values() if name.endswith(".bias") or "LayerNorm" in name}
+    assert decays == {name: 0.0 if name in flat and not decay_all else 0.3 for name in names.values()}
+    assert 0 < len(flat) < len(names)
 
 
 @pytest.mark.parametrize("chunk_names", [2, 3, 9, 100])

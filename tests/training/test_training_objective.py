@@ -121,6 +121,21 @@ def test_matryoshka_is_the_mean_over_widths_each_mined_on_its_own() -> None:
     torch.testing.assert_close(gradient, expected)
 
 
+def test_homonyms_are_no_negatives_at_any_width() -> None:
+    """Two names of one vector are as hard a negative as there can be."""
+    vectors = torch.randn(6, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    vectors[1] = vectors[0]
+    labels, texts = torch.tensor([0, 1, 0, 1, 2, 2]), torch.tensor([0, 0, 1, 2, 3, 4])
+    config = TrainingConfig(steps=1)
+
+    def loss(vectors: torch.Tensor, *matryoshka: int) -> torch.Tensor:
+        return objective(config.loss, config.mining, vectors, labels, text_labels=texts, matryoshka=matryoshka)[0]
+
+    assert float(loss(vectors, 4)) == pytest.approx(float((loss(vectors) + loss(vectors[:, :4])) / 2))
+    marked = loss(vectors[:, :4])
+    assert float(marked) < float(objective(config.loss, config.mining, vectors[:, :4], labels)[0]) - 0.01
+
+
 @pytest.mark.parametrize("matryoshka", [(), (3,)])
 @pytest.mark.parametrize("with_texts", [False, True])
 def test_a_large_batch_has_the_same_loss(
