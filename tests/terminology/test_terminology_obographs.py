@@ -108,7 +108,7 @@ def test_everything_that_a_node_says(tmp_path: Path) -> None:
             {"subj": OBO + "X_3", "pred": "is_a", "obj": OBO + "X_1"},
         ],
         equivalentNodesSets=[{"nodeIds": [OBO + "X_1", OBO + "X_3", "http://id.nlm.nih.gov/mesh/D7"]}, {}],
-        meta={"basicPropertyValues": [statement(OIO + "hasDefaultNamespace", "common")]},
+        meta={"basicPropertyValues": [statement(OIO + "hasDefaultNamespace", name) for name in ("common", "second")]},
         logicalDefinitionAxioms=[{"definedClassId": OBO + "X_1"}],
     )
     terminology, report = read(tmp_path, content, scopes="all")

@@ -75,7 +75,8 @@ def test_own_names(tmp_path: Path) -> None:
         ("99", "Old infarct", "obsolete", ["type 2"]),
     ]
     assert relations(terminology) == ["22 isa 56"]
-    assert terminology.definitions().select("concept_row", "text").collect().rows() == [(1, "of anything")]
+    definitions = terminology.definitions().select("concept_row", "text", "source").collect()
+    assert definitions.rows() == [(1, "of anything", "SNOMEDCT_US")]
     assert terminology.cross_references().select("concept_row", "code", "relation").collect().rows() == [
         (0, "UMLS:C1", "exactMatch"),
         (1, "UMLS:C1", "xref"),

@@ -84,6 +84,15 @@ def test_semantic_filters(options: dict[str, str], expected: list[str], tmp_path
     assert terminology.n_relations == n_kept
 
 
+def test_a_semantic_type_that_the_release_calls_otherwise(tmp_path: Path) -> None:
+    files = {
+        "MRCONSO": atom("C1", "a") + atom("C2", "b"),
+        "MRSTY": types(("C1", "T047", "Disease"), ("C2", "T999", "My type")),
+    }
+    terminology, _ = read(tmp_path, files, options={"semantic_types": "Disease or Syndrome"})
+    assert list(named(terminology)) == ["C1"]
+
+
 def test_semantic_filters_that_make_no_sense(tmp_path: Path) -> None:
     files = {"MRCONSO": atom("C1", "a"), "MRSTY": types(("C1", "T047", "Disease or Syndrome"))}
     with pytest.raises(ConfigError, match=r"no semantic group 'DISOR'\. Did you mean 'DISO'"):

@@ -91,7 +91,7 @@ class Record:
         is_translation: Whether the file is of another language than English.
     """
 
-    def __init__(self, element: Element, kind: Kind, *, is_translation: bool = False) -> None:
+    def __init__(self, element: Element, kind: Kind, *, is_translation: bool) -> None:
         self.element, self.kind, self.is_translation = element, kind, is_translation
         self.id = text_of(element, kind.id)
         self.name = self.heading(text_of(element, kind.name))
