@@ -25,6 +25,7 @@ from onoma.encoders import (
     save_encoder,
 )
 from onoma.encoders.agreement import measure_agreement, read_agreements
+from onoma.encoders.folders import onnx_name
 from onoma.encoders.loading import load_packed
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.onnx_precision import lower_precision
@@ -92,6 +93,13 @@ def test_the_folder_is_whole_and_the_same_encoder(lowered: Path) -> None:
     assert len(fingerprints | {folder.fingerprint}) == 4
     assert open_encoder(lowered, backend="torch").fingerprint == folder.fingerprint
     assert set(read_agreements(lowered)) == set(LOWER_PRECISIONS)
+
+
+def test_of_a_precision_whose_model_is_gone_nothing_is_said(lowered: Path, tmp_path: Path) -> None:
+    shutil.copytree(lowered, tmp_path / "e")
+    gone, *others = LOWER_PRECISIONS
+    (tmp_path / "e" / onnx_name(gone)).unlink()
+    assert list(read_agreements(tmp_path / "e")) == others
 
 
 # ---- the arithmetic, by plain loops
