@@ -20,9 +20,9 @@ from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.candidates import Candidate
 from onoma.benchmarks.metrics import DISTINCT, cluster_interval, cluster_numbers, percentile_interval, resampled_means
 from onoma.benchmarks.ranking import Ranking
-from onoma.benchmarks.results import FORMAT_VERSION, KIND
 from onoma.benchmarks.run import predictions_table
 from onoma.cli import benchmark as commands
+from onoma.encoders.model_card import RESULTS_FORMAT, RESULTS_KIND
 from onoma.errors import ArtifactExistsError, FormatVersionError, InputError, MismatchError, NotAnArtifactError
 
 MENTIONS = ["cold", "Cold", "flu", "fever", "fever", "fever", "pain", "ache|itch"]
@@ -49,7 +49,7 @@ def written(
         f"{row}": [Candidate(("D1",) if place == rank else ("D2",), "x", 1.0) for place in range(1, 11)]
         for row, rank in enumerate(ranks)
     }
-    with write_artifact(folder, KIND, format_version=FORMAT_VERSION) as aside:
+    with write_artifact(folder, RESULTS_KIND, format_version=RESULTS_FORMAT) as aside:
         ranking = Ranking(found=found, exact=found, known_ids={"D1"}, n_dictionary=1, model={})
         predictions_table(queries, ranking).write_parquet(aside / "predictions.parquet")
         told = {
@@ -240,7 +240,7 @@ def test_parts_of_composite_mentions_stand_beside_one_another(tmp_path: Path) ->
         folder = written(tmp_path / name, [1], ["x"])
         found = {part: [Candidate((code,), part, 1.0)] for part, code in zip(query.parts, codes, strict=True)}
         ranking = Ranking(found=found, exact=found, known_ids={"D1"}, n_dictionary=1, model={})
-        with amend_artifact(folder, KIND, format_version=FORMAT_VERSION) as aside:
+        with amend_artifact(folder, RESULTS_KIND, format_version=RESULTS_FORMAT) as aside:
             predictions_table([query], ranking).write_parquet(aside / "predictions.parquet")
     changed = changed_answers(tmp_path / "a", tmp_path / "b")
     rows = changed.select("part", "first_code", "second_code", "gold", "won").rows()
@@ -280,7 +280,7 @@ def test_other_clusters_are_other_queries(tmp_path: Path) -> None:
 
 def test_results_of_another_format_are_refused(tmp_path: Path) -> None:
     folder = written(tmp_path / "a", [1], ["x"])
-    with write_artifact(tmp_path / "b", KIND) as aside:
+    with write_artifact(tmp_path / "b", RESULTS_KIND) as aside:
         (aside / "results.json").write_text("{}")
     with pytest.raises(FormatVersionError, match="format 1, written by an Onoma before this one"):
         compare_results(folder, tmp_path / "b")

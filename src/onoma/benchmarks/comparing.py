@@ -19,7 +19,8 @@ from onoma.artifacts import open_artifact
 from onoma.artifacts.parquet import scan_parquet
 from onoma.benchmarks.biosyn import cluster_of
 from onoma.benchmarks.metrics import DISTINCT, cluster_mean, cluster_numbers, percentile_interval, resampled_means
-from onoma.benchmarks.results import CONCEPTS, FORMAT_VERSION, KIND, name_of
+from onoma.benchmarks.results import CONCEPTS, PREDICTIONS_NAME, name_of
+from onoma.encoders.model_card import RESULTS_FORMAT, RESULTS_KIND, RESULTS_NAME
 from onoma.errors import InputError, MismatchError, checked_path
 from onoma.randomness import random_from
 from onoma.types import DoubleArray, RowArray
@@ -189,7 +190,7 @@ def changed_answers(first: str | Path, second: str | Path, *, k: int = 1) -> pl.
             f"{name}_name": pl.col("candidate_names").list.first(),
             f"{name}_score": pl.col("scores").list.first(),
         }
-        rows = scan_parquet(folder / "predictions.parquet").with_columns(**best).rename({"query": key}).collect()
+        rows = scan_parquet(folder / PREDICTIONS_NAME).with_columns(**best).rename({"query": key}).collect()
         sides.append(rows.with_columns(place=pl.int_range(pl.len()).over(key)))
     own = sides[0].select("query", "place", "mention", "part", "gold", pl.col("^first_.*$"))
     theirs = sides[1].select("other", "place", pl.col("^second_.*$"))
@@ -224,9 +225,9 @@ def read_results(folder: Path) -> Measured:
         InputError: there is nothing.
         ArtifactError: it is something else, or damaged.
     """
-    open_artifact(folder, KIND, format_version=FORMAT_VERSION, oldest=FORMAT_VERSION)
-    about = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    rows = scan_parquet(folder / "predictions.parquet").filter(~pl.col("no_concept"))
+    open_artifact(folder, RESULTS_KIND, format_version=RESULTS_FORMAT, oldest=RESULTS_FORMAT)
+    about = json.loads((folder / RESULTS_NAME).read_text(encoding="utf-8"))
+    rows = scan_parquet(folder / PREDICTIONS_NAME).filter(~pl.col("no_concept"))
     rows = rows.select("query", "mention", "cluster", "gold", "query_rank")
     return Measured(folder, about, rows.collect().unique("query", keep="first", maintain_order=True))
 

@@ -16,8 +16,7 @@ from onoma.benchmarks.metrics import Accuracy
 from onoma.benchmarks.parts import WRITTEN_AS, n_queries_of, part_as_json
 from onoma.linking import Filters
 
-KIND = "benchmark-results"
-FORMAT_VERSION = 2
+PREDICTIONS_NAME = "predictions.parquet"
 CONCEPTS = "concepts"
 """What a baseline ranks that was measured over a linker's."""
 

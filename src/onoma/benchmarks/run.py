@@ -37,8 +37,7 @@ from onoma.benchmarks.ranking import (
     weight_of_ngrams,
 )
 from onoma.benchmarks.results import (
-    FORMAT_VERSION,
-    KIND,
+    PREDICTIONS_NAME,
     BenchmarkResult,
     GroupSplit,
     name_of,
@@ -48,6 +47,7 @@ from onoma.benchmarks.results import (
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
 from onoma.codes import NO_CONCEPT
 from onoma.encoders import Encoder
+from onoma.encoders.model_card import RESULTS_FORMAT, RESULTS_KIND, RESULTS_NAME
 from onoma.encoders.opening import as_encoder
 from onoma.errors import ConfigError, InputError, check_several, checked_path
 from onoma.linking import Asking, Linker
@@ -114,7 +114,7 @@ def run_benchmark(
         ArtifactExistsError: ``out`` is taken.
     """
     declared = task if isinstance(task, BenchmarkTask) else get_task(task)
-    ensure_writable(out, KIND, overwrite=overwrite)
+    ensure_writable(out, RESULTS_KIND, overwrite=overwrite)
     started = time.perf_counter()
     chosen = declared.split(split)
     queries, files = declared.queries(checked_path(data), chosen)
@@ -412,15 +412,15 @@ def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil:
 def _write(result: BenchmarkResult, predictions: pl.DataFrame, *, overwrite: bool) -> None:
     with write_artifact(
         result.path,
-        KIND,
-        format_version=FORMAT_VERSION,
+        RESULTS_KIND,
+        format_version=RESULTS_FORMAT,
         config={"task": result.task, "split": result.split, "model": dict(result.model)},
         seed=result.seed,
         overwrite=overwrite,
     ) as folder:
         text = json.dumps(result.as_json(), indent=1, ensure_ascii=False)
-        (folder / "results.json").write_text(text + "\n", encoding="utf-8")
-        predictions.write_parquet(folder / "predictions.parquet")
+        (folder / RESULTS_NAME).write_text(text + "\n", encoding="utf-8")
+        predictions.write_parquet(folder / PREDICTIONS_NAME)
         if result.abstention is not None:
             title = f"{result.task}, {result.split}: {name_of(result.model)}"
             write_abstention(folder, result.abstention, title=title)

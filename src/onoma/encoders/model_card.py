@@ -30,6 +30,8 @@ from onoma.files.sizes import size_in_words
 
 TRAIN_NAME = "train.json"
 RESULTS_FOLDER = "results"
+RESULTS_KIND, RESULTS_FORMAT, RESULTS_NAME = "benchmark-results", 2, "results.json"
+"""Of the folders that `onoma.benchmarks` writes; a card tells what is in them."""
 
 _POOLING_IN_WORDS: dict[Pooling, str] = {
     "cls": "the first token's vector ([CLS])",

@@ -36,7 +36,7 @@ from onoma.encoders.folders import (
     onnx_name,
 )
 from onoma.encoders.json_files import read_json, write_json
-from onoma.encoders.model_card import RESULTS_FOLDER, write_card
+from onoma.encoders.model_card import RESULTS_FOLDER, RESULTS_FORMAT, RESULTS_KIND, RESULTS_NAME, write_card
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.saving import fill_folder
 from onoma.encoders.sources import locate_encoder
@@ -45,9 +45,6 @@ from onoma.types import CountProgress
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-
-RESULTS_KIND, RESULTS_FORMAT, RESULTS_NAME = "benchmark-results", 2, "results.json"
-"""Of folders of results, as `onoma.benchmarks.results`, which this room may not import, writes them."""
 
 
 def add_precisions(
