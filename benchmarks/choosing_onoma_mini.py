@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from onoma.benchmarks import accuracy_at, get_task, macro_accuracy_at
-from onoma.benchmarks.biosyn import DictionaryLine, cluster_of, ontology_file, read_dictionary
+from onoma.benchmarks.biosyn import DictionaryLine, ontology_file, read_dictionary
 from onoma.benchmarks.candidates import nearest_lines
 from onoma.benchmarks.run import query_ranks
 from onoma.encoders import Encoder, open_encoder
 from onoma.encoders.loading import load_packed
 from onoma.encoders.saving import save_encoder
 from onoma.encoders.updates import add_update
+from onoma.pairs.mentions import cased_alike
 from onoma.types import FloatArray
 
 _SPLITS = {"ncbi-disease": "dev", "bc5cdr-disease": "dev", "askapatient": "validation"}
@@ -71,7 +72,7 @@ def dictionaries(task: str, folder: Path) -> Iterator[tuple[str, list[Dictionary
 def measure(encoder: Encoder, task: str, folder: Path, weights: Sequence[float]) -> Iterator[str]:
     """A line for each dictionary and weight."""
     queries, _ = get_task(task).queries(folder, _SPLITS[task])
-    mentions = [cluster_of(query.text) for query in queries]
+    mentions = [cased_alike(query.text) for query in queries]
     parts = list(dict.fromkeys(part for query in queries for part in query.parts))
     for label, lines in dictionaries(task, folder):
         for weight in weights:

@@ -18,6 +18,7 @@ from onoma.artifacts import write_file
 from onoma.errors import InputError, check_several
 from onoma.files.reading import Reading
 from onoma.files.text_files import only_file, text_lines
+from onoma.pairs.mentions import cased_alike
 
 _SUBFOLDER = "biosyn"
 
@@ -61,8 +62,8 @@ class Query:
 
     @property
     def cluster_key(self) -> str:
-        """Equal for queries that are not independent of each other."""
-        return cluster_of(self.text) if self.cluster is None else self.cluster
+        """Equal for queries that are not independent of each other, as equal mentions have equal answers."""
+        return cased_alike(self.text) if self.cluster is None else self.cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +140,6 @@ def write_dictionary(lines: Iterable[DictionaryLine], path: str | Path, *, overw
     with write_file(path, overwrite=overwrite) as aside:
         text = "".join(f"{'|'.join(line.ids)}||{line.name}\n" for line in lines)
         aside.write_text(text, encoding="utf-8", newline="\n")
-
-
-def cluster_of(mention: str) -> str:
-    """What equal mentions share, however they are written: they have equal answers and are no independent evidence."""
-    return " ".join(mention.lower().split())
 
 
 def merged(lines: Iterable[DictionaryLine]) -> list[DictionaryLine]:

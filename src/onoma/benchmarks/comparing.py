@@ -17,11 +17,11 @@ import polars as pl
 
 from onoma.artifacts import open_artifact
 from onoma.artifacts.parquet import scan_parquet
-from onoma.benchmarks.biosyn import cluster_of
 from onoma.benchmarks.metrics import DISTINCT, cluster_mean, cluster_numbers, percentile_interval, resampled_means
 from onoma.benchmarks.results import CONCEPTS, PREDICTIONS_NAME, name_of
 from onoma.encoders.model_card import RESULTS_FORMAT, RESULTS_KIND, RESULTS_NAME
 from onoma.errors import InputError, MismatchError, checked_path
+from onoma.pairs.mentions import cased_alike
 from onoma.randomness import random_from
 from onoma.types import DoubleArray, RowArray
 
@@ -235,12 +235,12 @@ def read_results(folder: Path) -> Measured:
 def clusters_of(measured: Measured) -> RowArray:
     """Of each query the number of its cluster, shape (queries,)."""
     keys = measured.answers.select("mention", "cluster").iter_rows()
-    return cluster_numbers([cluster_of(mention) if cluster is None else cluster for mention, cluster in keys])
+    return cluster_numbers([cased_alike(mention) if cluster is None else cluster for mention, cluster in keys])
 
 
 def mentions_of(measured: Measured) -> RowArray:
     """Of each query the number of its distinct mention, shape (queries,)."""
-    return cluster_numbers([cluster_of(mention) for mention in measured.answers["mention"]])
+    return cluster_numbers([cased_alike(mention) for mention in measured.answers["mention"]])
 
 
 def n_distinct_of(measured: Measured) -> int:

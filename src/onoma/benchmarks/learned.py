@@ -12,12 +12,13 @@ from functools import cached_property
 from pathlib import Path
 
 from onoma.artifacts import sha256_file
-from onoma.benchmarks.biosyn import Query, cluster_of
+from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.own import own_queries
 from onoma.benchmarks.parts import accuracy_of_part
 from onoma.benchmarks.results import LearnedSplit, told_apart
 from onoma.codes import other_forms, other_forms_in_words
 from onoma.pairs import MentionFormat
+from onoma.pairs.mentions import cased_alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +52,15 @@ class LearnedMentions:
         for file in files:
             for query in own_queries(file, mention_format=written.fitting(file))[0]:
                 current = {successors.get(code, code) for code in query.gold}
-                codes.setdefault(cluster_of(query.text), set()).update(current)
+                codes.setdefault(cased_alike(query.text), set()).update(current)
         sums = {name: sha256_file(file) for name, file in told_apart(files).items()}
         return cls(sums, {text: frozenset(of_text) for text, of_text in codes.items()})
 
     def doubts(self, queries: Sequence[Query]) -> Iterator[str]:
         """Whether codes have another form than those of the queries, so that nothing would seem to be learned from."""
-        shared = [query for query in queries if cluster_of(query.text) in self.codes]
+        shared = [query for query in queries if cased_alike(query.text) in self.codes]
         if shared and not any(self.has(query) for query in shared):
-            theirs = {code for query in shared for code in self.codes[cluster_of(query.text)]}
+            theirs = {code for query in shared for code in self.codes[cased_alike(query.text)]}
             found = other_forms(theirs, {code for query in queries for code in query.gold})
             if found:
                 yield f"learned from (--learned-from): {other_forms_in_words(found, where='the queries')}"
@@ -71,7 +72,7 @@ class LearnedMentions:
 
     def has(self, query: Query) -> bool:
         """Whether a query's text stands there with one of its codes."""
-        return not query.gold.isdisjoint(self.codes.get(cluster_of(query.text), frozenset()))
+        return not query.gold.isdisjoint(self.codes.get(cased_alike(query.text), frozenset()))
 
     def split(
         self, queries: Sequence[Query], ranks: Sequence[int | None], *, cutoffs: Sequence[int], seed: int

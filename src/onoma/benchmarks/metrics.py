@@ -256,12 +256,12 @@ def cluster_interval(
     _check_clusters(right, clusters)
     n_resamples = whole_number(n_resamples, "n_resamples", "too few resamples")
     is_right = outcomes(right, "right")
-    cluster_of = cluster_numbers(clusters)
-    n_clusters = len(np.unique(cluster_of))
+    numbers = cluster_numbers(clusters)
+    n_clusters = int(numbers.max()) + 1
     if n_clusters == len(right) or is_right.all() or not is_right.any():
         n_right = int(is_right.sum()) * n_clusters // len(right)
         return bootstrap_interval(n_right, n_clusters, seed=seed, confidence=confidence, n_resamples=n_resamples)
-    means = resampled_means(is_right.astype(np.float64), cluster_of, seed=seed, n_resamples=n_resamples)
+    means = resampled_means(is_right.astype(np.float64), numbers, seed=seed, n_resamples=n_resamples)
     return percentile_interval(means, confidence=confidence)
 
 
@@ -308,16 +308,16 @@ def subset_intervals(
     return found
 
 
-def resampled_means(values: DoubleArray, cluster_of: RowArray, *, seed: int, n_resamples: int) -> DoubleArray:
+def resampled_means(values: DoubleArray, clusters: RowArray, *, seed: int, n_resamples: int) -> DoubleArray:
     """Means of values whose clusters are drawn with replacement, as many as there are, shape (n_resamples,).
 
     Args:
         values: One per query, shape (n,).
-        cluster_of: See `cluster_numbers`, shape (n,).
+        clusters: See `cluster_numbers`, shape (n,).
         seed: Equal seeds give equal means.
         n_resamples: How often clusters are drawn.
     """
-    sizes, sums = np.bincount(cluster_of).astype(np.float64), np.bincount(cluster_of, weights=values)
+    sizes, sums = np.bincount(clusters).astype(np.float64), np.bincount(clusters, weights=values)
     random = random_from(seed)
     means = np.empty(n_resamples)
     at_once = max(1, _DRAWN_AT_ONCE // len(sizes))

@@ -14,7 +14,7 @@ import polars as pl
 
 from onoma.artifacts import ensure_writable, sha256_file, write_artifact
 from onoma.benchmarks.abstention import judge_queries, measure_abstention, write_abstention
-from onoma.benchmarks.biosyn import DictionaryLine, Query, cluster_of
+from onoma.benchmarks.biosyn import DictionaryLine, Query
 from onoma.benchmarks.candidates import Candidates
 from onoma.benchmarks.doubts import (
     doubts_of_codes,
@@ -53,6 +53,7 @@ from onoma.errors import ConfigError, InputError, check_several, checked_path
 from onoma.linking import Asking, Linker
 from onoma.linking.baselines import Baseline, get_baseline
 from onoma.pairs import MentionFormat
+from onoma.pairs.mentions import cased_alike
 from onoma.processors import machine
 from onoma.terminology import Terminology
 from onoma.terminology.terminology import as_terminology
@@ -176,7 +177,7 @@ def run_benchmark(
     unknown = unknown_codes(queries, ranking.known_ids)
     coverage = sum(not ranking.known_ids.isdisjoint(query.gold) for query in queries) / len(queries)
     doubts += doubts_of_codes(unknown, coverage, ranking.known_ids, of=ranked.names_of)
-    texts, clusters = [cluster_of(query.text) for query in queries], [query.cluster_key for query in queries]
+    texts, clusters = [cased_alike(query.text) for query in queries], [query.cluster_key for query in queries]
     result = BenchmarkResult(
         task=declared.name,
         split=chosen,
