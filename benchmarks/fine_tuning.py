@@ -38,7 +38,7 @@ from tokenizers import Tokenizer
 
 from onoma.artifacts import write_text_atomically
 from onoma.benchmarks import get_task, run_benchmark
-from onoma.benchmarks.abstention import RESULT_FILE as ABSTENTION_FILE
+from onoma.benchmarks.abstention_files import RESULT_FILE as ABSTENTION_FILE
 from onoma.benchmarks.askapatient import N_FOLDS, as_queries, concept_names, fold_file, read_fold
 from onoma.benchmarks.biosyn import DictionaryLine
 from onoma.benchmarks.tasks import BenchmarkTask

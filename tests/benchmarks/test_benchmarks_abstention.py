@@ -20,8 +20,8 @@ from onoma.benchmarks.abstention import (
     JudgedMention,
     judge_queries,
     measure_abstention,
-    write_abstention,
 )
+from onoma.benchmarks.abstention_files import write_abstention
 from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.candidates import Candidate
 from onoma.benchmarks.metrics import bootstrap_interval, cluster_interval

@@ -1,4 +1,4 @@
-"""Whether a linker knows what it does not know: confidences against outcomes, as figures and files.
+"""Whether a linker knows what it does not know: confidences against outcomes, as figures.
 
 `measure_abstention` takes, for each mention, the confidence of its first answer, whether that answer is right, and
 whether there was anything right to answer (NIL). Calibrate on development mentions and measure on others: on
@@ -8,17 +8,13 @@ the mentions that a calibration was fitted to, its error is no error.
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
-import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from onoma.artifacts import write_text_atomically
 from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.candidates import Candidates
 from onoma.benchmarks.metrics import DISTINCT, cluster_numbers, composite_rank, first_hit_rank, subset_intervals
@@ -43,7 +39,8 @@ from onoma.randomness import random_from
 from onoma.types import BoolArray, DoubleArray, RowArray
 
 WISHED_PRECISIONS = (0.90, 0.95, 0.99)
-RESULT_FILE = "abstention.json"
+HISTOGRAM_BINS = 20
+"""Of equal width."""
 _N_RESAMPLES = 1000
 _MAX_POINTS = 200
 """Of a written curve."""
@@ -269,7 +266,7 @@ def measure_abstention(
     reached = {wish: _reaches(curve, wish) for wish in wished}
     asked = [*reached.values(), *(thresholds or {}).values(), no_concept_below or None]
     levels = sorted({*(curve.thresholds[row] for row in rows), *(one for one in asked if one is not None)})
-    bins, histogram = bin_numbers(confidence), bin_numbers(confidence, 20, "equal-width")
+    bins, histogram = bin_numbers(confidence), bin_numbers(confidence, HISTOGRAM_BINS, "equal-width")
     subsets = [answered_up_to >= level for level in levels]
     subsets += [which == number for which in (bins, histogram) for number in np.unique(which)]
     found = subset_intervals(subsets, correct, clusters, seed=seed, n_resamples=_N_RESAMPLES)
@@ -300,7 +297,7 @@ def measure_abstention(
         bins=tuple(_with_interval(one, next(of_bins)) for one in reliability_bins(confidence, correct)),
         histogram=tuple(
             _with_interval(one, next(of_bins))
-            for one in reliability_bins(confidence, correct, n_bins=20, bins="equal-width")
+            for one in reliability_bins(confidence, correct, n_bins=HISTOGRAM_BINS, bins="equal-width")
         ),
         curve=tuple(_curve_point(curve, row, of_levels[curve.thresholds[row]]) for row in rows),
         at_precision={wish: None if level is None else at(level) for wish, level in reached.items()},
@@ -343,29 +340,6 @@ def judge_queries(
             )
         )
     return judged
-
-
-def write_abstention(folder: Path, result: AbstentionResult, *, title: str = "", pictures: bool | None = None) -> None:
-    """Write ``abstention.json`` and the pictures of `onoma.benchmarks.abstention_plot` into a folder.
-
-    Args:
-        folder: Exists, e.g. the one that `write_artifact` gives; files of these names are replaced.
-        result: What is written.
-        title: What the pictures are of, e.g. task, split and linker.
-        pictures: Whether to draw; unset: where matplotlib is installed.
-
-    Raises:
-        UnavailableError: pictures are asked for, and matplotlib is not installed.
-    """
-    text = json.dumps(result.as_json(), indent=1, allow_nan=False)
-    write_text_atomically(folder / RESULT_FILE, text + "\n")
-    if importlib.util.find_spec("matplotlib") is not None if pictures is None else pictures:
-        from onoma.benchmarks.abstention_plot import plot_precision_coverage, plot_reliability
-
-        for kind in ("png", "svg"):
-            plot_reliability(result, folder / f"reliability.{kind}", title=title, overwrite=True)
-            if result.curve:
-                plot_precision_coverage(result, folder / f"precision-coverage.{kind}", title=title, overwrite=True)
 
 
 def _calibration_error(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onoma.benchmarks.abstention import AbstentionResult, OperatingPoint
+from onoma.benchmarks.abstention import HISTOGRAM_BINS, AbstentionResult, OperatingPoint
 from onoma.errors import InputError
 from onoma.files.pictures import save_picture
 from onoma.linking.confidence_metrics import threshold_in_words
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LINE, _IDEAL, _TEXT, _MARK, _CHOSEN = "#2f6f9f", "#9a9a9a", "#444444", "#c23b22", "#1a1a1a"
-_HISTOGRAM_BINS = 20
 _BAND_SHOWN_FROM = 0.1
 """Coverage: the interval of the first few answers may reach far down, and would leave the curve no room."""
 _TITLE_WIDTH = 62
@@ -98,11 +97,11 @@ def draw_reliability(result: AbstentionResult, *, title: str = "") -> Figure:
         fontsize=8,
         color=_TEXT,
     )
-    edges = np.arange(1, _HISTOGRAM_BINS) / _HISTOGRAM_BINS
+    edges = np.arange(1, HISTOGRAM_BINS) / HISTOGRAM_BINS
     # A mean may lie a rounding error above the upper edge that its bin includes.
     places = np.searchsorted(edges, np.round([bin_.confidence for bin_ in result.histogram], 12), side="left")
     counts = [bin_.n for bin_ in result.histogram]
-    bars = below.bar((places + 0.5) / _HISTOGRAM_BINS, counts, width=0.92 / _HISTOGRAM_BINS, color=_LINE)
+    bars = below.bar((places + 0.5) / HISTOGRAM_BINS, counts, width=0.92 / HISTOGRAM_BINS, color=_LINE)
     below.bar_label(bars, [f"{count:,}" for count in counts], padding=1, fontsize=6, color=_TEXT)
     below.set_ylim(0, 1.18 * max(counts))
     below.set_ylabel("mentions")

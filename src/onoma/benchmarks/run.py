@@ -13,7 +13,8 @@ from pathlib import Path
 import polars as pl
 
 from onoma.artifacts import ensure_writable, sha256_file, write_artifact
-from onoma.benchmarks.abstention import judge_queries, measure_abstention, write_abstention
+from onoma.benchmarks.abstention import judge_queries, measure_abstention
+from onoma.benchmarks.abstention_files import write_abstention
 from onoma.benchmarks.biosyn import DictionaryLine, Query
 from onoma.benchmarks.candidates import Candidates
 from onoma.benchmarks.doubts import (
