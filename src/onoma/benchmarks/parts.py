@@ -110,10 +110,14 @@ def check_groups(queries: Sequence[Query], column: str | None, path: Path) -> No
 
 def part_as_json(part: Mapping[int, Accuracy]) -> dict[str, Any]:
     """acc@k of some queries as ``results.json`` has it."""
+    return {"n_queries": n_queries_of(part), **accuracy_as_json(part)}
+
+
+def accuracy_as_json(accuracy: Mapping[int, Accuracy]) -> dict[str, Any]:
+    """acc@k and its intervals as ``results.json`` has them."""
     return {
-        "n_queries": n_queries_of(part),
-        **{f"acc@{k}": accuracy.value for k, accuracy in part.items()},
-        "confidence_interval_95": {f"acc@{k}": [a.low, a.high] for k, a in part.items()},
+        **{f"acc@{k}": one.value for k, one in accuracy.items()},
+        "confidence_interval_95": {f"acc@{k}": [one.low, one.high] for k, one in accuracy.items()},
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from onoma._version import __version__
 from onoma.benchmarks.abstention import AbstentionResult
 from onoma.benchmarks.metrics import Accuracy
-from onoma.benchmarks.parts import WRITTEN_AS, n_queries_of, part_as_json
+from onoma.benchmarks.parts import WRITTEN_AS, accuracy_as_json, n_queries_of, part_as_json
 from onoma.linking import Filters
 
 PREDICTIONS_NAME = "predictions.parquet"
@@ -147,8 +147,7 @@ class BenchmarkResult:
         return {
             "task": self.task,
             "split": self.split,
-            **{f"acc@{k}": accuracy.value for k, accuracy in self.accuracy.items()},
-            "confidence_interval_95": {f"acc@{k}": [a.low, a.high] for k, a in self.accuracy.items()},
+            **accuracy_as_json(self.accuracy),
             "confidence_interval_method": f"percentile bootstrap over {self.clusters}, 10,000 resamples; Wilson's "
             "where all are right, or none",
             "each_mention_once": {f"acc@{k}": value for k, value in self.accuracy_once.items()},
