@@ -352,7 +352,7 @@ def test_clusters_that_are_not_there(linker: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=problem):
             run_benchmark(own_task(cluster=column), tmp_path / "mine.csv", linker=linker, out=tmp_path / "out")
     (tmp_path / "mine.txt").write_text("D1||ab\n")
-    with pytest.raises(InputError, match="a table with a column 'document'"):
+    with pytest.raises(InputError, match="jsonl with a column 'document'"):
         run_benchmark(own_task(cluster="document"), tmp_path / "mine.txt", linker=linker, out=tmp_path / "out")
 
 

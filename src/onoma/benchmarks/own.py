@@ -15,8 +15,7 @@ from onoma.errors import InputError, checked_path
 from onoma.files.table_rows import is_table
 from onoma.files.text_files import only_file
 from onoma.pairs import MentionFormat, read_mentions
-from onoma.pairs.mention_format import LABELLED, no_columns
-from onoma.pairs.mentions import read_mention_lines, refuse_concept_files
+from onoma.pairs.mentions import read_mention_lines, refuse_columns_of_lines, refuse_concept_files
 from onoma.terminology import Terminology
 from onoma.terminology.terminology import as_terminology
 from onoma.training.development import read_dictionary
@@ -137,14 +136,8 @@ def own_queries(
                     fix="fill them in, or take another column",
                 )
         found = found.with_columns(parts=pl.concat_list("mention"))
-    elif written.columns != LABELLED:
-        raise no_columns(file, written)
     else:
-        for role, column in (("cluster", cluster), ("context", context), ("group", group)):
-            if column is not None:
-                raise InputError(
-                    f"lines id||mention have no {role}s", path=file, expected=f"a table with a column '{column}'"
-                )
+        refuse_columns_of_lines(file, written, {"context": context, "cluster": cluster, "group": group})
         lines = read_mention_lines(opened, reading)
         is_part = pl.element().str.strip_chars() != ""
         torn = lines.filter(~pl.col("parts").list.eval(is_part).list.all()).select("line", text="mention")

@@ -73,9 +73,7 @@ def read_mentions(
     reading = asked if reading is None else reading
     if asked.encoding not in (None, reading.encoding):
         raise ConfigError(f"mentions are in one encoding; found {asked.encoding} and {reading.encoding or 'utf-8'}.")
-    roles = {"context": context, "cluster": cluster, "group": group}
-    more = {role: column for role, column in roles.items() if column is not None}
-    found = _read(checked_path(file), reading, written, more)
+    found = _read(checked_path(file), reading, written, {"context": context, "cluster": cluster, "group": group})
     if found.is_empty():
         composite = reading.notes.get(COMPOSITE, 0)
         raise InputError(
@@ -116,22 +114,38 @@ def refuse_concept_files(path: Path) -> None:
         )
 
 
-def _read(path: Path, reading: Reading, written: MentionFormat, more: Mapping[str, str]) -> pl.DataFrame:
+def _read(path: Path, reading: Reading, written: MentionFormat, more: Mapping[str, str | None]) -> pl.DataFrame:
     refuse_concept_files(path)
     file = only_file(path)
     if is_table(file):
-        return _read_table(file, reading, {**dict(zip(LABELLED, written.columns, strict=True)), **more})
-    if written.columns != LABELLED:
-        raise no_columns(path, written)
-    for role, column in more.items():
-        raise InputError(
-            f"lines of mentions have no {role}s",
-            path=path,
-            expected=f"a .csv, .tsv, .parquet or .jsonl with a column '{column}'",
-        )
+        asked = {role: column for role, column in more.items() if column is not None}
+        return _read_table(file, reading, {**dict(zip(LABELLED, written.columns, strict=True)), **asked})
+    refuse_columns_of_lines(path, written, more)
     lines = read_mention_lines(file, reading)
     reading.note(COMPOSITE, int((lines["parts"].list.len() > 1).sum()))
     return lines.filter(pl.col("parts").list.len() == 1).select(LABELLED)
+
+
+def refuse_columns_of_lines(path: Path, written: MentionFormat, more: Mapping[str, str | None]) -> None:
+    """Refuse columns that are named of lines ``id||mention``.
+
+    Args:
+        path: The file.
+        written: How it is said to be written.
+        more: Columns that were asked for besides, by what they hold.
+
+    Raises:
+        InputError: there is such a column.
+    """
+    if written.columns != LABELLED:
+        raise no_columns(path, written)
+    for role, column in more.items():
+        if column is not None:
+            raise InputError(
+                f"lines of mentions have no {role}s",
+                path=path,
+                expected=f"a .csv, .tsv, .parquet or .jsonl with a column '{column}'",
+            )
 
 
 def read_mention_lines(file: SourceFile, reading: Reading) -> pl.DataFrame:
