@@ -22,8 +22,8 @@ from onoma.benchmarks.abstention import (
     measure_abstention,
 )
 from onoma.benchmarks.abstention_files import write_abstention
-from onoma.benchmarks.biosyn import Query
-from onoma.benchmarks.candidates import Candidate
+from onoma.benchmarks.biosyn import Asked, Query
+from onoma.benchmarks.candidates import Candidate, Candidates
 from onoma.benchmarks.metrics import bootstrap_interval, cluster_interval
 from onoma.errors import ArtifactExistsError, InputError, UnavailableError
 from onoma.linking.confidence_metrics import (
@@ -288,13 +288,13 @@ def test_an_error_is_a_fraction() -> None:
 
 
 def test_queries_become_judged_mentions() -> None:
-    found = {
+    found: Candidates = {
         "breast": [Candidate(("D1",), "breast", 0.9), Candidate(("D2",), "x", 0.8)],
         "ovarian": [Candidate(("D3", "D2"), "ovarian", 0.7)],
         "late": [Candidate(("D9",), "y", 0.6), Candidate(("D1",), "z", 0.5)],
         "blank": [],
     }
-    confidences = {"breast": 0.5, "ovarian": 0.25, "late": 0.75, "blank": None}
+    confidences: dict[Asked, float | None] = {"breast": 0.5, "ovarian": 0.25, "late": 0.75, "blank": None}
     queries = [
         Query("breast|ovarian", ("breast", "ovarian"), frozenset({"D1", "D2"})),
         Query("late", ("late",), frozenset({"D1"})),
@@ -310,9 +310,9 @@ def test_queries_become_judged_mentions() -> None:
 
 
 def test_mentions_are_judged_by_the_answer_in_their_context() -> None:
-    asked = [("cold", "a cold hand"), ("cold", "caught a cold"), "cold"]
-    found = {one: [Candidate((f"D{row}",), "cold", 1.0)] for row, one in enumerate(asked)}
-    confidences = dict(zip(asked, (0.25, 0.5, 0.75), strict=True))
+    asked: list[Asked] = [("cold", "a cold hand"), ("cold", "caught a cold"), "cold"]
+    found: Candidates = {one: [Candidate((f"D{row}",), "cold", 1.0)] for row, one in enumerate(asked)}
+    confidences: dict[Asked, float | None] = dict(zip(asked, (0.25, 0.5, 0.75), strict=True))
     contexts = ["a cold hand", "caught a cold", None]
     queries = [Query("cold", ("cold",), frozenset({"D1"}), context=context) for context in contexts]
     judged = judge_queries(queries, found, confidences, {"D1"})

@@ -17,7 +17,7 @@ from commands import run
 from onoma.artifacts import amend_artifact, write_artifact
 from onoma.benchmarks import changed_answers, compare_results, tabulate_results
 from onoma.benchmarks.biosyn import Query
-from onoma.benchmarks.candidates import Candidate
+from onoma.benchmarks.candidates import Candidate, Candidates
 from onoma.benchmarks.metrics import DISTINCT, cluster_interval, cluster_numbers, percentile_interval, resampled_means
 from onoma.benchmarks.ranking import Ranking
 from onoma.benchmarks.run import predictions_table
@@ -45,7 +45,7 @@ def written(
         Query(text, (f"{row}",), frozenset({code}), None if documents is None else documents[row])
         for row, (text, code) in enumerate(zip(mentions, codes, strict=True))
     ]
-    found = {
+    found: Candidates = {
         f"{row}": [Candidate(("D1",) if place == rank else ("D2",), "x", 1.0) for place in range(1, 11)]
         for row, rank in enumerate(ranks)
     }
@@ -238,7 +238,9 @@ def test_parts_of_composite_mentions_stand_beside_one_another(tmp_path: Path) ->
     answers = {"a": ("D1", "D2"), "b": ("D1", "D3")}
     for name, codes in answers.items():
         folder = written(tmp_path / name, [1], ["x"])
-        found = {part: [Candidate((code,), part, 1.0)] for part, code in zip(query.parts, codes, strict=True)}
+        found: Candidates = {
+            part: [Candidate((code,), part, 1.0)] for part, code in zip(query.parts, codes, strict=True)
+        }
         ranking = Ranking(found=found, exact=found, known_ids={"D1"}, n_dictionary=1, model={})
         with amend_artifact(folder, RESULTS_KIND, format_version=RESULTS_FORMAT) as aside:
             predictions_table([query], ranking).write_parquet(aside / "predictions.parquet")

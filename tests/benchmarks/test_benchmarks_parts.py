@@ -4,7 +4,7 @@ from pathlib import Path
 
 from onoma.benchmarks import run_benchmark
 from onoma.benchmarks.biosyn import Query
-from onoma.benchmarks.candidates import Candidate
+from onoma.benchmarks.candidates import Candidate, Candidates
 from onoma.benchmarks.parts import WRITTEN_AS, by_names
 
 
@@ -12,7 +12,7 @@ def query(text: str, *gold: str, parts: tuple[str, ...] = ()) -> Query:
     return Query(text=text, parts=parts or (text,), gold=frozenset(gold))
 
 
-EXACT = {
+EXACT: Candidates = {
     "cold": [Candidate(("D1",), "Cold", 1.0), Candidate(("D2",), "cold", 1.0)],
     "flu": [Candidate(("D3", "3"), "flu", 1.0), Candidate(("3", "M3"), "Flu", 1.0)],
     "chill": [Candidate(("D1",), "chill", 1.0)],

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from onoma.benchmarks.biosyn import Query
+from onoma.benchmarks.biosyn import Asked, Query
 from onoma.benchmarks.candidates import Candidates
 from onoma.benchmarks.metrics import DISTINCT, cluster_numbers, composite_rank, first_hit_rank, subset_intervals
 from onoma.errors import InputError, check_several
@@ -311,7 +311,7 @@ def measure_abstention(
 def judge_queries(
     queries: Sequence[Query],
     found: Candidates,
-    confidences: Mapping[Any, float | None],
+    confidences: Mapping[Asked, float | None],
     known_ids: Collection[str],
 ) -> list[JudgedMention]:
     """The queries of a benchmark as judged mentions.

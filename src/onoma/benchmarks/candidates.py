@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Candidate:
     score: float
 
 
-Candidates = dict[Any, list[Candidate]]
+Candidates: TypeAlias = dict[Asked, list[Candidate]]
 """For what was asked (`onoma.benchmarks.biosyn.Query.asked`) the candidates, best first."""
 
 

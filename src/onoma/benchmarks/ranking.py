@@ -8,10 +8,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from onoma.benchmarks.abstention import WISHED_PRECISIONS
-from onoma.benchmarks.biosyn import DictionaryLine, Query
+from onoma.benchmarks.biosyn import Asked, DictionaryLine, Query
 from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, equal_lines, nearest_lines
 from onoma.benchmarks.results import CONCEPTS
 from onoma.codes import NO_CONCEPT, other_forms, other_forms_in_words, split_codes
@@ -31,7 +30,7 @@ class Ranking:
     known_ids: set[str]
     n_dictionary: int
     model: dict[str, str]
-    confidences: dict[Any, float | None] | None = None
+    confidences: dict[Asked, float | None] | None = None
     """Of the first candidate of each part, if the linker is calibrated."""
     thresholds: dict[float, float] = field(default_factory=dict)
     """Confidence from which the linker's tuning had so large a share right."""
