@@ -197,7 +197,7 @@ def _known_to(linker: Linker, queries: Sequence[Query], asking: Asking) -> set[s
     require_common_ids(
         queries,
         known,
-        of="what passes the filters" if asking.filters.are_set else "the linker's terminology",
+        of=names_asked(asking),
         path=linker.path,
         fix="ask for less: what does not pass the filters is no candidate"
         if asking.filters.are_set
@@ -205,6 +205,11 @@ def _known_to(linker: Linker, queries: Sequence[Query], asking: Asking) -> set[s
         "(onoma terminology import biosyn)",
     )
     return known
+
+
+def names_asked(asking: Asking) -> str:
+    """Whose names a linker chooses from, in words."""
+    return "what passes the filters" if asking.filters.are_set else "the linker's terminology"
 
 
 def _filters_of(asking: Asking) -> dict[str, str]:

@@ -30,6 +30,7 @@ from onoma.benchmarks.parts import by_group, by_names, check_groups
 from onoma.benchmarks.ranking import (
     Ranking,
     ids_of,
+    names_asked,
     rank_concepts_with_baseline,
     rank_with_baseline,
     rank_with_encoder,
@@ -251,7 +252,7 @@ def _ranked_by_linker(
 ) -> _Ranked:
     """Concepts of a linker, ranked by it or by a baseline."""
     linking = asking.applied(linker if isinstance(linker, Linker) else Linker.open(linker))
-    doubts = [*doubts_of_files(task.name, split, n_queries=len(queries), n_names=None)]
+    doubts = list(doubts_of_files(task.name, split, n_queries=len(queries), n_names=None))
     files: Sequence[Path] = ()
     k = max(task.cutoffs)
     if baseline is None:
@@ -265,7 +266,7 @@ def _ranked_by_linker(
         ranking=ranking,
         protocol=task.linker_protocol,
         tie_rule=task.linker_tie_rule,
-        names_of="what passes the filters" if asking.filters.are_set else "the linker's terminology",
+        names_of=names_asked(asking),
         dictionary_sha256=linking.fingerprint_of_names,
         files=files,
         doubts=doubts,
@@ -284,7 +285,7 @@ def _ranked_in_dictionary(
 ) -> _Ranked:
     """Names of the task's dictionary, ranked by an encoder or a baseline."""
     dictionary, files = task.dictionary(data, split)
-    doubts = [*doubts_of_files(task.name, split, n_queries=len(queries), n_names=len(dictionary))]
+    doubts = list(doubts_of_files(task.name, split, n_queries=len(queries), n_names=len(dictionary)))
     names_of = "the dictionary"
     require_common_ids(
         queries,
