@@ -7,10 +7,11 @@ import io
 import os
 import signal
 import sys
-import unicodedata
 import warnings
 from pathlib import Path
 from types import FrameType
+
+from onoma.cli.printing import printable
 
 _TRAIN_PACKAGES = {"torch", "transformers", "safetensors", "filelock", "onnx", "onnxscript"}
 """What the extra ``onoma[train]`` brings."""
@@ -102,8 +103,6 @@ def main() -> None:
 _READER_LEFT = 128 + 13  # SIGPIPE, which not every system has
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _OF_MESSAGES = "\n\t"
-_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
 
 _asked_by: list[int] = []
 """The signal by which this command was asked to end, if it was: a library may make another error of what it raises."""
@@ -150,15 +149,6 @@ def _forget_what_is_unwritten() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def printable(text: str, *, keep: str = "") -> str:
-    """Text of a file may hold what a terminal would obey: control characters but those to keep are U+FFFD, and so are
-    marks that have what follows shown in another order.
-    """
-    return "".join(
-        c if c in keep or not (unicodedata.category(c) == "Cc" or c in _DIRECTIONS) else "\ufffd" for c in text
-    )
 
 
 def _reader_left(error: BaseException | None) -> bool:

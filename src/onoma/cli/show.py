@@ -27,7 +27,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from onoma.cli import printable
+from onoma.cli.printing import printable
 
 if TYPE_CHECKING:
     import polars as pl
