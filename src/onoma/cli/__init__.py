@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -151,11 +152,16 @@ def _forget_what_is_unwritten() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _reader_left(error: BaseException | None) -> bool:
+def _behind(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and those that it came of."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _reader_left(error: BaseException) -> bool:
     """Whether a command leaves because its output is a pipe that nobody reads: what prints says only that it failed."""
-    while error is not None and not isinstance(error, BrokenPipeError):
-        error = error.__context__
-    return error is not None
+    return any(isinstance(one, BrokenPipeError) for one in _behind(error))
 
 
 def _ended_by(error: BaseException) -> int | None:
@@ -166,18 +172,15 @@ def _ended_by(error: BaseException) -> int | None:
     return 130 if is_panic or _was_interrupted(error) else None
 
 
-def _was_interrupted(error: BaseException | None) -> bool:
+def _was_interrupted(error: BaseException) -> bool:
     """Whether Ctrl-C is behind an error, as where a native library was being imported."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
+    return any(isinstance(one, KeyboardInterrupt) for one in _behind(error))
 
 
-def _left_with(error: BaseException | None) -> int | None:
+def _left_with(error: BaseException) -> int | None:
     """With which status a command was leaving when the error came, as where a progress bar could not be taken away."""
-    while error is not None and not isinstance(error, SystemExit):
-        error = error.__context__
-    return error.code if error is not None and isinstance(error.code, int) else None
+    code = next((one.code for one in _behind(error) if isinstance(one, SystemExit)), None)
+    return code if isinstance(code, int) else None
 
 
 def _in_words(error: OSError) -> str:
