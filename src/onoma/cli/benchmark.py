@@ -100,7 +100,7 @@ def run(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Mentions that were trained or tuned on, as of task own; may be given several times. Those that stand "
+            help="Mentions that were trained or tuned on, as of task own; may be repeated. Those that stand "
             "there are measured apart from the others too, and of the others those whose concepts do.",
         ),
     ] = None,

@@ -81,7 +81,7 @@ def export(
             help="fp16-weights: half the size, the same speed and nearly the same vectors. int8-weights: a quarter of "
             "the size, the same speed; about one nearest name in a hundred changes. int8: arithmetic in 8 bits too, "
             "faster where the processor has it (VNNI, AMX), and about one nearest name in sixteen changes: never what "
-            "is opened unless it is asked for. May be given several times.",
+            "is opened unless it is asked for. May be repeated.",
         ),
     ],
     terminology: Annotated[

@@ -9,7 +9,16 @@ import typer
 
 from onoma.cli import linker_info, linker_tune, linker_update
 from onoma.cli.commands import Commands
-from onoma.cli.options import Database, Dimensions, Force, LinkerFolder, Normalisation, Precision, TerminologyFolder
+from onoma.cli.options import (
+    Database,
+    Dimensions,
+    EncoderIfAny,
+    Force,
+    LinkerFolder,
+    Normalisation,
+    Precision,
+    TerminologyFolder,
+)
 from onoma.errors import ConfigError
 
 app = Commands(help="Build linkers, tune them on mentions, keep them up to date.", no_args_is_help=True)
@@ -19,12 +28,7 @@ app = Commands(help="Build linkers, tune them on mentions, keep them up to date.
 def build(
     terminology: TerminologyFolder,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="LINKER", help="Where to write the linker folder.")],
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            "--encoder", "-e", metavar="ENCODER", help="A folder, a catalogue name (all-MiniLM-L6-v2) or a hub id."
-        ),
-    ] = None,
+    encoder: EncoderIfAny = None,
     no_encoder: Annotated[
         bool, typer.Option("--no-encoder", help="Look-up and character n-grams alone: no model is needed.")
     ] = False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from onoma.cli.options import (
+    ANNOTATED,
     CodeColumn,
     Database,
     Json,
@@ -37,9 +38,8 @@ def tune(
         Path,
         typer.Option(
             metavar="FILE",
-            help="Development mentions: a table with the columns mention and concept_id (or others: --column, "
-            "--code-column; csv, tsv, parquet, jsonl), or lines id||mention. The ids NIL, CUI-less, -1 and 0 mean 'no "
-            "such concept', unless the linker has a concept of that code.",
+            help=f"Development mentions: {ANNOTATED}. The ids NIL, CUI-less, -1 and 0 mean 'no such concept', unless "
+            "the linker has a concept of that code.",
         ),
     ],
     column: MentionColumn = None,
@@ -141,11 +141,7 @@ def add_prior(
     linker: LinkerFolder,
     mentions: Annotated[
         Path,
-        typer.Argument(
-            metavar="MENTIONS",
-            help="Annotated mentions: a table with the columns mention and concept_id (or others: --column, "
-            "--code-column), or lines id||mention.",
-        ),
+        typer.Argument(metavar="MENTIONS", help=f"Annotated mentions: {ANNOTATED}."),
     ],
     column: MentionColumn = None,
     code_column: CodeColumn = None,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onoma.pairs import MentionFormat
 
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be given several times.")
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be repeated.")
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Replace an existing file, or an existing folder of the same kind.")
@@ -57,7 +57,9 @@ LinkerFolder = Annotated[
     Path, typer.Argument(readable=False, metavar="LINKER", help="A linker folder (onoma linker build).")
 ]
 _AN_ENCODER = "A folder, a catalogue name (all-MiniLM-L6-v2) or a hub id."
-Encoder = Annotated[str, typer.Option("--encoder", "-e", metavar="ENCODER", help=_AN_ENCODER)]
+_ENCODER = typer.Option("--encoder", "-e", metavar="ENCODER", help=_AN_ENCODER)
+Encoder = Annotated[str, _ENCODER]
+EncoderIfAny = Annotated[str | None, _ENCODER]
 EncoderName = Annotated[str, typer.Argument(metavar="ENCODER", help=_AN_ENCODER)]
 EncoderOut = Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")]
 RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe (onoma recipes list) or a .toml file.")]
@@ -86,25 +88,28 @@ Track = Annotated[
     typer.Option(
         "--track",
         metavar="NAME",
-        help="Show the curves in tensorboard, wandb or mlflow too; may be given several times.",
+        help="Show the curves in tensorboard, wandb or mlflow too; may be repeated.",
     ),
+]
+ANNOTATED = (
+    "lines id||mention, or a .csv, .tsv, .parquet or .jsonl with the columns mention and concept_id (or others: "
+    "--column, --code-column)"
+)
+"""What files of annotated mentions are."""
+TrainingMentions = Annotated[
+    Path, typer.Option("--mentions", metavar="FILE", help=f"Annotated mentions to learn from: {ANNOTATED}.")
 ]
 Development = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--development",
-        metavar="FILE",
-        help="Measure on these mentions: lines id||mention, or a .csv, .tsv, .parquet or .jsonl with the columns "
-        "mention and concept_id (or others: --column, --code-column); may be given several times.",
-    ),
+    typer.Option("--development", metavar="FILE", help=f"Measure on these mentions: {ANNOTATED}; may be repeated."),
 ]
 LeaveOut = Annotated[
     list[Path] | None,
     typer.Option(
         "--leave-out",
         metavar="FILE",
-        help="Do not learn from names that are written as these mentions are, such as a test set's (lines id||mention, "
-        "or a table with mention and concept_id, or other columns: --column); may be repeated.",
+        help="Do not learn from names that are written as these mentions are, such as a test set's: "
+        f"{ANNOTATED}; may be repeated.",
     ),
 ]
 Database = Annotated[

@@ -10,6 +10,7 @@ import typer
 from onoma.cli import pairs_info
 from onoma.cli.commands import Commands
 from onoma.cli.options import (
+    ANNOTATED,
     CodeColumn,
     Encoder,
     Force,
@@ -102,9 +103,8 @@ def mentions(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Lines id||mention (BioSyn), or a .csv, .tsv, .parquet or .jsonl with the columns "
-            "mention and concept_id (or others: --column, --code-column). Mentions of NIL, CUI-less, -1 and 0 are left "
-            "out, unless the terminology has a concept of that code.",
+            help=f"Annotated mentions: {ANNOTATED}. Mentions of NIL, CUI-less, -1 and 0 are left out, unless the "
+            "terminology has a concept of that code.",
         ),
     ],
     terminology: TerminologyFolder,

@@ -18,6 +18,7 @@ from onoma.cli.options import (
     MentionEncoding,
     Settings,
     Track,
+    TrainingMentions,
     mention_format,
     parse_assignments,
 )
@@ -30,15 +31,7 @@ def train(
     linker: Annotated[
         Path, typer.Option("--linker", metavar="LINKER", help="Whose candidates to learn from (onoma linker build).")
     ],
-    mentions: Annotated[
-        Path,
-        typer.Option(
-            "--mentions",
-            metavar="FILE",
-            help="Annotated mentions: lines id||mention, or a .csv, .tsv, .parquet or .jsonl with the columns "
-            "mention and concept_id (or others: --column, --code-column).",
-        ),
-    ],
+    mentions: TrainingMentions,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="RERANKER", help="Where to write the folder.")],
     development: Development = None,
     column: MentionColumn = None,

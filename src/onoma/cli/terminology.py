@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from onoma.cli.commands import Commands
-from onoma.cli.options import Force, Json, Settings, parse_assignments
+from onoma.cli.options import Force, Json, OnError, Settings, parse_assignments
 
 if TYPE_CHECKING:
     from onoma.terminology import SearchHit
@@ -33,10 +33,7 @@ def import_(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file or folder, or a name the format knows.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write the terminology folder.")],
     settings: Settings = None,
-    on_error: Annotated[
-        Literal["strict", "skip"],
-        typer.Option("--on-error", help="Stop at the first bad row, or skip, count and list them."),
-    ] = "strict",
+    on_error: OnError = "strict",
     as_json: Json = False,
     force: Force = False,
 ) -> None:

@@ -18,6 +18,7 @@ from onoma.cli.options import (
     RecipeName,
     Settings,
     Track,
+    TrainingMentions,
     mention_format,
     parse_assignments,
 )
@@ -25,15 +26,7 @@ from onoma.cli.options import (
 
 def train_biosyn(
     recipe: RecipeName,
-    mentions: Annotated[
-        Path,
-        typer.Option(
-            "--mentions",
-            metavar="FILE",
-            help="What to learn from: lines id||mention, or a .csv, .tsv, .parquet or .jsonl with the columns "
-            "mention and concept_id (or others: --column, --code-column).",
-        ),
-    ],
+    mentions: TrainingMentions,
     dictionary: Annotated[
         Path,
         typer.Option(
