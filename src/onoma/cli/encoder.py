@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from onoma.cli.commands import Commands
 from onoma.cli.options import EncoderName, EncoderOut, Force, Json
-from onoma.errors import ConfigError
+from onoma.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
     from onoma.encoders import Agreement
-    from onoma.encoders.folders import OnnxPrecision
 
 app = Commands(
     help="Look at an encoder, make it smaller, average several, centre it, write its card.", no_args_is_help=True
@@ -109,14 +108,11 @@ def export(
     Open a precision with --precision of onoma encode, onoma linker build and onoma benchmark run.
     """
     from onoma.cli import show
-    from onoma.encoders import add_precisions, locate_encoder
+    from onoma.encoders import add_precisions
+    from onoma.encoders.folders import LOWER_PRECISIONS
 
-    if (terminology is None) == (names is None):
-        raise ConfigError(
-            "give either --terminology DIR or --names FILE: agreement is measured on the names that will be searched."
-        )
-    wanted = cast("list[OnnxPrecision]", precision)  # what is none of these, add_precisions refuses
-    texts = _names(locate_encoder(encoder).normalisation, terminology, names, sample)
+    wanted = [one_of(name, LOWER_PRECISIONS, "lower precision") for name in precision]
+    texts = _names(encoder, terminology, names, sample, "agreement is measured on the names that will be searched")
     with show.progress_bar("measuring", "names") as update:
         measured = add_precisions(encoder, wanted, texts, out=out, overwrite=force, threads=threads, progress=update)
     if as_json:
@@ -206,12 +202,9 @@ def centre(
     with it anew, and thresholds and weights that were chosen before do not fit its scores.
     """
     from onoma.cli import show
-    from onoma.encoders import locate_encoder
     from onoma.encoders.centring import centre_encoder
 
-    if (terminology is None) == (names is None):
-        raise ConfigError("give either --terminology DIR or --names FILE: the mean is of the names that are compared.")
-    texts = _names(locate_encoder(encoder).normalisation, terminology, names, sample)
+    texts = _names(encoder, terminology, names, sample, "the mean is of the names that are compared")
     with show.progress_bar("encoding", "names") as update:
         made = centre_encoder(encoder, texts, out, overwrite=force, progress=update)
     show.remark(f"{out}: {made.share:.0%} of a vector's length was common to {show.count(made.n_names, 'name')}")
@@ -259,20 +252,23 @@ def _numbers(text: str) -> list[float]:
         raise ConfigError(f"--shares: expected numbers divided by commas, such as 2,1,1; found '{text}'.") from None
 
 
-def _names(preset: str, terminology: Path | None, file: Path | None, sample: int) -> list[str]:
-    """Distinct prepared names, a sample of them if there are many; the same ones every time."""
+def _names(encoder: str, terminology: Path | None, file: Path | None, sample: int, why: str) -> list[str]:
+    """Distinct names as the encoder has them prepared, a sample of them if there are many; the same ones every time."""
     import random
 
+    from onoma.encoders import locate_encoder
     from onoma.files.text_files import read_lines
     from onoma.linking.dictionary_building import build_dictionary
     from onoma.terminology import Terminology, normalise
 
-    if terminology is not None:
+    if terminology is not None and file is None:
+        preset = locate_encoder(encoder).normalisation
         texts = list(build_dictionary(Terminology.open(terminology), normalisation=preset).texts)
+    elif file is not None and terminology is None:
+        preset = locate_encoder(encoder).normalisation
+        texts = [text for text in dict.fromkeys(normalise(line, preset) for line in read_lines(file)) if text]
     else:
-        assert file is not None  # one of the two is given
-        lines = (normalise(line, preset) for line in read_lines(file))
-        texts = [text for text in dict.fromkeys(lines) if text]
+        raise ConfigError(f"give either --terminology DIR or --names FILE: {why}.")
     return texts if len(texts) <= sample else random.Random(0).sample(texts, sample)
 
 
