@@ -18,6 +18,14 @@ app = Commands(
     help="Look at an encoder, make it smaller, average several, centre it, write its card.", no_args_is_help=True
 )
 
+OfTerminology = Annotated[
+    Path | None, typer.Option("--terminology", "-t", metavar="DIR", help="Take names of this terminology.")
+]
+OfFile = Annotated[
+    Path | None, typer.Option("--names", metavar="FILE", help="Take these names: UTF-8 text, one name per line.")
+]
+Sample = Annotated[int, typer.Option(min=100, help="How many names to take, drawn at random if there are more.")]
+
 _COLUMNS = ("precision", "size", "speed", "cosine mean", "cosine 1st percentile", "same neighbour")
 
 
@@ -83,16 +91,9 @@ def export(
             "is opened unless it is asked for. May be repeated.",
         ),
     ],
-    terminology: Annotated[
-        Path | None,
-        typer.Option("--terminology", "-t", metavar="DIR", help="Measure the agreement on names of this terminology."),
-    ] = None,
-    names: Annotated[
-        Path | None, typer.Option("--names", metavar="FILE", help="Measure on these: UTF-8 text, one name per line.")
-    ] = None,
-    sample: Annotated[
-        int, typer.Option(min=100, help="How many names to measure on, drawn at random if there are more.")
-    ] = 4096,
+    terminology: OfTerminology = None,
+    names: OfFile = None,
+    sample: Sample = 4096,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="ENCODER", help="Write a new folder; unset: add to ENCODER itself."),
@@ -182,17 +183,9 @@ def average(
 def centre(
     encoder: EncoderName,
     out: EncoderOut,
-    terminology: Annotated[
-        Path | None,
-        typer.Option("--terminology", "-t", metavar="DIR", help="The mean is of names of this terminology."),
-    ] = None,
-    names: Annotated[
-        Path | None,
-        typer.Option("--names", metavar="FILE", help="The mean is of these: UTF-8 text, one name a line."),
-    ] = None,
-    sample: Annotated[
-        int, typer.Option(min=100, help="How many names to take, drawn at random if there are more.")
-    ] = 20_000,
+    terminology: OfTerminology = None,
+    names: OfFile = None,
+    sample: Sample = 20_000,
     force: Force = False,
 ) -> None:
     """Make an encoder whose vectors are another's less what all names have in common, their mean.
