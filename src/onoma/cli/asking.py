@@ -71,11 +71,6 @@ Certainty = Annotated[
 ]
 
 
-def divided(stages: str | None) -> tuple[str, ...] | None:
-    """The stages that ``--stages`` names."""
-    return None if stages is None else tuple(stage.strip() for stage in stages.split(","))
-
-
 def least_confidence(
     linker: Linker, min_confidence: float | None, min_precision: float | None, certainty: float | None
 ) -> float | None:

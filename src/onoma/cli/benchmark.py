@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.asking import ExpectTypes, Languages, SemanticTypes, Sources, Stages, Under, divided
+from onoma.cli.asking import ExpectTypes, Languages, SemanticTypes, Sources, Stages, Under
 from onoma.cli.commands import Commands
 from onoma.cli.options import (
     CodeColumn,
@@ -18,6 +18,7 @@ from onoma.cli.options import (
     MentionEncoding,
     Precision,
     Settings,
+    divided,
     mention_format,
     parse_assignments,
 )

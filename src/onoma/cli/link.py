@@ -23,10 +23,9 @@ from onoma.cli.asking import (
     Sources,
     Stages,
     Under,
-    divided,
     least_confidence,
 )
-from onoma.cli.options import Database, Json, LinkerFolder, TopK
+from onoma.cli.options import Database, Json, LinkerFolder, TopK, divided
 from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, Strengths, preparation
 from onoma.errors import ConfigError
 
@@ -93,7 +92,7 @@ def link(
     from onoma.linking.settings import ordered_stages
 
     opened = Linker.open(linker, database=database).only(
-        semantic_types=semantic_type or (), sources=source or (), languages=language or (), under=under or ()
+        semantic_types=semantic_type, sources=source, languages=language, under=under
     )
     opened = opened.preparing(
         preparation(abbreviations, expand, composites=composites, spelling=spelling, strengths=strengths)

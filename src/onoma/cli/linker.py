@@ -18,6 +18,7 @@ from onoma.cli.options import (
     Normalisation,
     Precision,
     TerminologyFolder,
+    divided,
 )
 from onoma.errors import ConfigError
 
@@ -93,7 +94,7 @@ def build(
             vectors=vectors,
             sparse=sparse or no_encoder,
             ngrams=_lengths(ngrams),
-            stages=None if stages is None else [stage.strip() for stage in stages.split(",")],
+            stages=divided(stages),
             database=database,
             overwrite=force,
             progress=update,

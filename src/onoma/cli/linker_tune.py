@@ -16,6 +16,7 @@ from onoma.cli.options import (
     MentionColumn,
     MentionEncoding,
     OnError,
+    divided,
     mention_format,
     reading_of,
 )
@@ -119,7 +120,7 @@ def tune(
             linker,
             read,
             prior=counted,
-            stages=None if stages is None else [stage.strip() for stage in stages.split(",")],
+            stages=divided(stages),
             calibrate=calibration != "none",
             method="platt" if calibration == "none" else calibration,
             wished_precision=min_precision,

@@ -20,10 +20,9 @@ from onoma.cli.asking import (
     Sources,
     Stages,
     Under,
-    divided,
     least_confidence,
 )
-from onoma.cli.options import Database, Encoding, LinkerFolder
+from onoma.cli.options import Database, Encoding, LinkerFolder, divided
 from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, Strengths, preparation
 
 _UNITS = {"reading": "rows", "linking": "mentions", "writing": "rows"}
@@ -122,9 +121,7 @@ def map_(
         threshold = least_confidence(opened, min_confidence, min_precision, certainty)
         if stages is not None and threshold is None:
             show.calibration_out_of_force(opened.settings, ordered_stages(divided(stages) or ()))
-    filters = Filters.of(
-        semantic_types=semantic_type or (), sources=source or (), languages=language or (), under=under or ()
-    )
+    filters = Filters.of(semantic_types=semantic_type, sources=source, languages=language, under=under)
     if filters.are_set:
         asked = None if stages is None else ordered_stages(divided(stages) or ())
         show.confidences_under_filters(open_settings(linker), asked)

@@ -186,6 +186,11 @@ def mention_format(
     return named
 
 
+def divided(words: str | None) -> tuple[str, ...] | None:
+    """What an option names, divided by commas."""
+    return None if words is None else tuple(word.strip() for word in words.split(","))
+
+
 def parse_assignments(assignments: Sequence[str], option: str = "--set") -> dict[str, str]:
     """``["a=1", "b=x"]`` to ``{"a": "1", "b": "x"}``; ``option`` is what an error calls them.
 

@@ -19,6 +19,7 @@ from onoma.cli.options import (
     MentionEncoding,
     OnError,
     TerminologyFolder,
+    divided,
     mention_format,
     reading_of,
 )
@@ -279,7 +280,7 @@ def triples(
             max_tokens=max_tokens,
             normalisation=normalisation,
             languages=parse_languages(languages),
-            relations=None if relations is None else [name.strip() for name in relations.split(",")],
+            relations=divided(relations),
             ambiguous=ambiguous,
             overwrite=force,
             progress=update,
