@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from test_terminology_tables import tables
 from typer.testing import CliRunner
 
+from commands import run
 from onoma.cli.app import app
 from onoma.errors import ArtifactExistsError, InputError, UnavailableError
 from onoma.terminology import Terminology, TerminologyInfo, normalise, write_terminology
 from onoma.terminology.information import gather_information
 from onoma.terminology.names_per_concept_plot import names_per_concept_bars, plot_names_per_concept
 from onoma.terminology.tables import CROSS_REFERENCES
+from tiny import Name, make_terminology
 
 names_of_concepts = st.lists(
     st.lists(st.sampled_from(["a", "A", " a", "b", "B  b", "É", "é", "c", "d", "e"]), max_size=8), max_size=8
@@ -131,3 +133,11 @@ def test_the_command_draws(tmp_path: Path) -> None:
             ["terminology", "info", str(tmp_path / "t"), "--plot", str(tmp_path / "x.svg")],
             catch_exceptions=False,
         )
+
+
+def test_a_source_does_nothing_to_the_terminal_that_it_is_shown_on(tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {"X:1": [Name("a", source="\x1b[31mred")]})
+    shown = run("terminology", "info", tmp_path / "t")
+    assert "\ufffd[31mred" in shown
+    assert "\x1b" not in shown
+    assert len(shown.splitlines()) > 3

@@ -228,10 +228,7 @@ def run(
             overwrite=force,
             progress=update,
         )
-    if as_json:
-        show.json_document({"path": result.path, **result.as_json()})
-    else:
-        show.out.print(str(result))
+    show.result(result, {"path": result.path, **result.as_json()}, as_json=as_json)
     if opened is not None and not sparse and (weight := opened.folder.sparse_weight or 0) > 0:
         show.remark(
             f"names are ranked by the cosine of their vectors alone: the weight of n-grams that {opened.name} has, "
@@ -306,10 +303,7 @@ def compare(
         with write_file(changed, overwrite=force) as aside:
             rows.write_csv(aside)
         show.remark(f"{changed}: {show.count(rows['query'].n_unique(), 'query', 'queries')} that only one has right")
-    if as_json:
-        show.json_document(found.as_json())
-    else:
-        show.out.print(str(found))
+    show.result(found, found.as_json(), as_json=as_json)
 
 
 @app.command()
@@ -354,7 +348,7 @@ def table(
         folders.setdefault(name.strip(), []).append(folder)
     written = tabulate_results(folders, against=against, seed=seed).written(kind)
     if out is None:
-        show.out.print(written, end="", markup=False, highlight=False, soft_wrap=True)
+        show.out.print(written, end="")
     else:
         write_text_atomically(out, written)
         show.out.print(f"{out}: {show.count(len(folders), 'system')}")

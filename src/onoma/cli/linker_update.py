@@ -135,11 +135,8 @@ def update(
             overwrite=force,
             progress=bar,
         )
-    if as_json:
-        show.json_document(report.figures())
-    else:
-        for line in str(report).split("\n"):
-            show.out.print(show.plain(line))
+    show.result(report, report.figures(), as_json=as_json)
+    if not as_json:
         show.nameless_concepts(report.out, terminology)
         show.unread_names(report.out)
     if changed is not None and report.answers is not None:

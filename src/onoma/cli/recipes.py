@@ -83,7 +83,7 @@ def show_recipe(
         fitting = [kind for kind in kinds if name in kind.names()] or kinds[:1]
     recipe = fitting[0].load(name) if trained is None else trained
     if as_toml:
-        show.out.print(recipe.as_toml(), end="", markup=False, highlight=False, soft_wrap=True)
+        show.out.print(recipe.as_toml(), end="")
         return
     show.out.print(f"{recipe.name}: {recipe.description}\n")
     show.table(["setting", "value", "meaning"], [list(row) for row in settings_of(recipe.config)])

@@ -105,6 +105,20 @@ def plain(text: str) -> Text:
     return Text(printable(text))
 
 
+def result(found: object, record: object | None = None, *, as_json: bool) -> None:
+    """Print what a command found.
+
+    Args:
+        found: In words it is for people.
+        record: What stands for it in JSON; unset: itself.
+        as_json: Which of both is printed.
+    """
+    if as_json:
+        json_document(found if record is None else record)
+    else:
+        out.print(Text(printable(str(found), keep="\n")))
+
+
 def json_document(record: object) -> None:
     """Print what a command has to say as JSON, over several lines: all that it writes to standard output.
 

@@ -55,10 +55,7 @@ def import_(
             options=parse_assignments(settings or []),
             progress=update,
         )
-    if as_json:
-        show.json_document(report)
-    else:
-        show.out.print(str(report))
+    show.result(report, as_json=as_json)
 
 
 @app.command("list")
@@ -171,10 +168,7 @@ def export(
     from onoma.terminology import export_terminology
 
     report = export_terminology(folder, format, out, on_error=on_error, overwrite=force)
-    if as_json:
-        show.json_document(report)
-    else:
-        show.out.print(str(report))
+    show.result(report, as_json=as_json)
 
 
 @app.command()
@@ -211,10 +205,7 @@ def info(
     if plot is not None:
         check_picture(plot, overwrite=force)
     told = Terminology.open(folder).info()
-    if as_json:
-        show.json_document(told)
-    else:
-        show.out.print(str(told))
+    show.result(told, as_json=as_json)
     if plot is not None:
         plot_names_per_concept(told, plot, title=folder.resolve().name, overwrite=force)
         show.remark(f"names per concept drawn in {plot}")
@@ -305,10 +296,7 @@ def merge(
             overwrite=force,
             progress=update,
         )
-    if as_json:
-        show.json_document(report)
-    else:
-        show.out.print(str(report))
+    show.result(report, as_json=as_json)
 
 
 @app.command()
@@ -373,10 +361,7 @@ def enrich(
         )
     if matches is not None:
         write_list(report.matches, matches, overwrite=force)
-    if as_json:
-        show.json_document(report.figures())
-    else:
-        show.out.print(str(report))
+    show.result(report, report.figures(), as_json=as_json)
 
 
 @app.command()
@@ -401,10 +386,6 @@ def diff(
     changes = diff_terminologies(old, new)
     if details is not None:
         changes.write_details(details, overwrite=force)
-    if as_json:
-        show.json_document(changes.figures())
-        return
-    for line in str(changes).split("\n"):
-        show.out.print(show.plain(line))
-    if details is not None:
+    show.result(changes, changes.figures(), as_json=as_json)
+    if details is not None and not as_json:
         show.remark(f"{details}: {show.count(len(changes.details), 'change')}")
