@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_benchmarks_comparing import FIRST, MENTIONS, SECOND, written
 
-from commands import run
+from commands import invoke, run
 from onoma.benchmarks import accuracy_at, compare_results, tabulate_results
 from onoma.benchmarks.table import holm
 from onoma.errors import ConfigError, InputError, MismatchError
@@ -134,6 +134,7 @@ def test_on_the_command_line(results: dict[str, list[Path]], tmp_path: Path) -> 
     file = tmp_path / "table.tex"
     assert "3 systems" in run("benchmark", "table", *named, "--format", "latex", "-o", file)
     assert file.read_text() == tabulate_results(results).written("latex")
+    assert invoke("benchmark", "table", *named, "--format", "html").exit_code == 2
     with pytest.raises(ConfigError, match="NAME=RESULTS"):
         run("benchmark", "table", results["plain"][0])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -319,7 +319,9 @@ def table(
     against: Annotated[
         str | None, typer.Option(metavar="NAME", help="The system that the others are compared with, with p-values.")
     ] = None,
-    kind: Annotated[str, typer.Option("--format", metavar="KIND", help="markdown, latex, csv or json.")] = "markdown",
+    kind: Annotated[
+        Literal["markdown", "latex", "csv", "json"], typer.Option("--format", help="How the table is written.")
+    ] = "markdown",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write it there; unset: to the screen.")
     ] = None,
@@ -333,11 +335,8 @@ def table(
     """
     from onoma.artifacts import ensure_file_writable, write_text_atomically
     from onoma.benchmarks import tabulate_results
-    from onoma.benchmarks.table import TABLE_FORMATS
     from onoma.cli import show
-    from onoma.errors import one_of
 
-    one_of(kind, TABLE_FORMATS, "format of tables")
     if out is not None:
         ensure_file_writable(out, overwrite=force)
     folders: dict[str, list[str]] = {}
