@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
@@ -24,8 +22,6 @@ from onoma.cli.asking import (
 )
 from onoma.cli.options import Database, Encoding, LinkerFolder, divided
 from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, Strengths, preparation
-
-_UNITS = {"reading": "rows", "linking": "mentions", "writing": "rows"}
 
 
 def map_(
@@ -127,7 +123,7 @@ def map_(
         show.confidences_under_filters(open_settings(linker), asked)
     wanted = preparation(abbreviations, expand, composites=composites, spelling=spelling, strengths=strengths)
     try:
-        with _stages() as update:
+        with show.progress_bar("reading", "rows", linking="mentions") as update:
             report = map_table(
                 linker,
                 table,
@@ -172,22 +168,3 @@ def map_(
         )
     if report.answers_nil:
         show.remark("The linker's cross-encoder may say that no concept is meant; rows without a link may be such.")
-
-
-@contextlib.contextmanager
-def _stages() -> Iterator[Callable[[int, int | None, str], None]]:
-    """A bar for each stage, one after the other."""
-    from onoma.cli import show
-
-    stage, bar = "", None
-    with contextlib.ExitStack() as shown:
-
-        def update(done: int, total: int | None, what: str) -> None:
-            nonlocal stage, bar
-            if what != stage:
-                shown.close()
-                stage, bar = what, shown.enter_context(show.progress_bar(what, _UNITS[what]))
-            if bar is not None:
-                bar(done, total)
-
-        yield update
