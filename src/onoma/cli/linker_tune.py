@@ -18,7 +18,6 @@ from onoma.cli.options import (
     OnError,
     divided,
     mention_format,
-    reading_of,
 )
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def tune(
 
     def read_from(file: Path, context: str | None = None) -> tuple[pl.DataFrame, Reading]:
         of_file = written.fitting(file)
-        reading = reading_of(on_error, of_file.encoding)
+        reading = of_file.reading(on_error)
         return read_mentions(file, reading, context=context, mention_format=of_file), reading
 
     read, reading = read_from(mentions, context)
@@ -169,8 +168,8 @@ def add_prior(
     from onoma.linking.folder import open_settings
     from onoma.pairs import read_mentions
 
-    reading = reading_of(on_error, encoding)
     written = mention_format(column, code_column, encoding, [mentions])
+    reading = written.reading(on_error)
     was_calibrated = open_settings(linker).calibration is not None
     annotated = read_mentions(mentions, reading, mention_format=written)
     report = count(linker, annotated, weight=weight, database=database)

@@ -16,7 +16,6 @@ from onoma.cli.options import (
     LinkerFolder,
     PrecisionName,
     TerminologyFolder,
-    reading_of,
 )
 from onoma.errors import ConfigError, MismatchError
 
@@ -79,6 +78,8 @@ def update(
     """
     from onoma.artifacts import ensure_file_writable, is_same
     from onoma.cli import show
+    from onoma.files.encodings import checked_encoding
+    from onoma.files.reading import Reading
     from onoma.linking import Linker
     from onoma.linking.answer_changes import read_asked_mentions
     from onoma.linking.updating import check_terminology, update_linker
@@ -106,7 +107,7 @@ def update(
         return
     if mentions is None and (column is not None or encoding != "utf-8"):
         raise ConfigError("--column and --encoding are of the mentions: give these too (--mentions).")
-    reading = reading_of(None, encoding, quotes=False)
+    reading = Reading(may_skip=False, encoding=checked_encoding(encoding), encoding_option="--encoding ", quotes=False)
     if changed is not None:
         if mentions is None:
             raise ConfigError("--changed writes what changed for mentions: give these too (--mentions).")

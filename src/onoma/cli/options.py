@@ -11,7 +11,6 @@ import typer
 from onoma.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from onoma.files.reading import Reading
     from onoma.pairs import MentionFormat
 
 Settings = Annotated[
@@ -121,29 +120,6 @@ Database = Annotated[
     ),
 ]
 TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many concepts to return for a mention.")]
-
-
-def reading_of(on_error: Literal["strict", "skip"] | None, encoding: str, *, quotes: bool = True) -> Reading:
-    """How a file is read whose encoding can be said with `Encoding`; without ``on_error`` no line can be skipped.
-
-    Args:
-        on_error: As of `Reading`.
-        encoding: Likewise.
-        quotes: Likewise.
-
-    Raises:
-        ConfigError: there is no such encoding.
-    """
-    from onoma.files.encodings import checked_encoding
-    from onoma.files.reading import Reading
-
-    return Reading(
-        on_error=on_error or "strict",
-        may_skip=on_error is not None,
-        encoding=checked_encoding(encoding),
-        encoding_option="--encoding ",
-        quotes=quotes,
-    )
 
 
 def mention_format(

@@ -21,7 +21,6 @@ from onoma.cli.options import (
     TerminologyFolder,
     divided,
     mention_format,
-    reading_of,
 )
 
 if TYPE_CHECKING:
@@ -137,8 +136,8 @@ def mentions(
     from onoma.pairs.pair_set import REJECTS_FILE
     from onoma.terminology import Terminology
 
-    reading = reading_of(on_error, encoding)
     written = mention_format(column, code_column, encoding, [file])
+    reading = written.reading(on_error)
     annotated = read_mentions(file, reading, mention_format=written)
     with show.progress_bar("tokenising", "names") as update:
         made = build_mention_pairs(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from onoma.errors import ConfigError, InputError
 from onoma.files.encodings import checked_encoding
-from onoma.files.reading import Reading
+from onoma.files.reading import OnError, Reading
 from onoma.files.table_rows import PARQUET, ending_of, is_table
 from onoma.files.text_files import only_file
 
@@ -65,10 +65,14 @@ class MentionFormat:
             return MentionFormat(encoding=self.encoding)
         return replace(self, encoding="utf-8") if ending_of(found) in PARQUET else self
 
-    def reading(self, *, may_skip: bool = False) -> Reading:
-        """How such a file is read, up to the first bad line."""
-        encoding = checked_encoding(self.encoding)
-        return Reading(may_skip=may_skip, encoding=encoding, encoding_option="--encoding ")
+    def reading(self, on_error: OnError | None = None) -> Reading:
+        """How such a file is read; where ``on_error`` cannot be said, up to the first bad line."""
+        return Reading(
+            on_error=on_error or "strict",
+            may_skip=on_error is not None,
+            encoding=checked_encoding(self.encoding),
+            encoding_option="--encoding ",
+        )
 
 
 def no_columns(file: str | Path, mention_format: MentionFormat) -> InputError:

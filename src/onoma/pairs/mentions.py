@@ -69,7 +69,7 @@ def read_mentions(
         ConfigError: ``reading`` and ``mention_format`` say another encoding.
     """
     written = mention_format or MentionFormat()
-    asked = written.reading(may_skip=True)
+    asked = written.reading("strict")
     reading = asked if reading is None else reading
     if asked.encoding not in (None, reading.encoding):
         raise ConfigError(f"mentions are in one encoding; found {asked.encoding} and {reading.encoding or 'utf-8'}.")
