@@ -11,30 +11,20 @@ import pytest
 import torch
 from huggingface_hub import ModelCard
 from safetensors.torch import load_file
-from typer.testing import CliRunner
 
+from commands import run
 from onoma.artifacts import verify_artifact
-from onoma.cli import encoder as commands
 from onoma.encoders import export_encoder, locate_encoder, open_encoder, rewriting, save_encoder
 from onoma.encoders.adapter_folders import save_adapter
 from onoma.encoders.loading import load_packed
 from onoma.encoders.packed import pack_lists
-from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
 from onoma.training.config_parts import Adapter
 from onoma.training.tuning import tune
 from tiny import make_terminology, tiny_encoder
 
 WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain", "hand", "knee"]
 KINDS = ["attack", "disease", "Pain", "cancer", "failure", "cyst", "infection", "injury", "defect", "ulcer", "stone"]
-
-
-def run(*arguments: str | Path) -> str:
-    """What a command prints; what it raises, raised."""
-    done = CliRunner().invoke(commands.app, list(map(str, arguments)), env={"COLUMNS": "200"})
-    if isinstance(done.exception, OnomaError):
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 @pytest.fixture
@@ -51,43 +41,53 @@ def place(tmp_path: Path) -> Path:
 
 def test_info_says_that_the_weight_of_a_biosyn_checkpoint_is_not_read(place: Path) -> None:
     folder = tiny_encoder(place / "released", weight_std=0.3)
-    assert "weight of n-grams" not in run("info", folder)
+    assert "weight of n-grams" not in run("encoder", "info", folder)
     (folder / "sparse_weight.pt").write_bytes(b"")
-    assert "BioSyn's pickles is not read; onoma linker tune learns it anew" in run("info", folder)
+    assert "BioSyn's pickles is not read; onoma linker tune learns it anew" in run("encoder", "info", folder)
 
 
 def test_export_measures_on_a_terminology_and_info_tells_it(place: Path) -> None:
     encoder = place / "encoder"
-    told = run(
+    told = run("encoder",
         "export", encoder, "--precision", "int8", "--precision", "fp16-weights", "-t", place / "terminology",
         "--threads", "1",
     )  # fmt: skip
     assert [line.split()[0] for line in told.splitlines()] == ["precision", "fp32", "int8", "fp16-weights"]
     verify_artifact(encoder)
-    found = json.loads(run("info", encoder, "--json"))
+    found = json.loads(run("encoder", "info", encoder, "--json"))
     assert found["agreements"].keys() == {"int8", "fp16-weights"}
     assert found["agreements"]["int8"]["n_names"] == len(WORDS) * len(KINDS)
     assert (found["width"], found["pooling"], found["max_tokens"]) == (16, "cls", 12)
     assert found["fingerprint"] == locate_encoder(encoder).fingerprint
     assert found["files"]["onnx/model_int8.onnx"] == (encoder / "onnx/model_int8.onnx").stat().st_size
-    shown = run("info", encoder)
+    shown = run("encoder", "info", encoder)
     for piece in ("bert, 2 layers", "16 numbers", "12 tokens", "sapbert", "onnx/model_int8.onnx", "same neighbour"):
         assert piece in shown
 
 
 def test_a_folder_of_a_lower_precision_alone_is_shown_and_described(place: Path, tmp_path: Path) -> None:
-    run("export", place / "encoder", "--precision", "int8", "-t", place / "terminology", "--threads", "1")
+    run("encoder", "export", place / "encoder", "--precision", "int8", "-t", place / "terminology", "--threads", "1")
     alone = tmp_path / "alone"
     export_encoder(locate_encoder(place / "encoder", precision="int8"), alone, onnx_only=True)
-    found = json.loads(run("info", alone, "--json"))
+    found = json.loads(run("encoder", "info", alone, "--json"))
     assert found["precision"] == "int8"
     assert found["fingerprint"] == open_encoder(place / "encoder", precision="int8").fingerprint
-    assert "int8, no fp32" in run("info", alone)
-    run("card", alone, "--licence", "mit")
+    assert "int8, no fp32" in run("encoder", "info", alone)
+    run("encoder", "card", alone, "--licence", "mit")
     assert "license: mit" in (alone / "README.md").read_text()
     assert open_encoder(alone, precision="int8").fingerprint == found["fingerprint"]
     with pytest.raises(InputError, match=r"in int8 only.*--precision int8.*made from"):
-        run("export", alone, "--precision", "int8-weights", "-t", place / "terminology", "-o", tmp_path / "more")
+        run(
+            "encoder",
+            "export",
+            alone,
+            "--precision",
+            "int8-weights",
+            "-t",
+            place / "terminology",
+            "-o",
+            tmp_path / "more",
+        )
 
 
 def test_the_sample_is_the_same_every_time(place: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_sample_is_the_same_every_time(place: Path) -> None:
     file.write_text("\n".join(f"{word}  {kind}" for word in WORDS for kind in KINDS) + "\n\n", encoding="utf-8")
     sums = []
     for out in ("one", "two"):
-        told = run(
+        told = run("encoder",
             "export", place / "encoder", "--precision", "int8-weights", "--names", file, "--sample", "100",
             "-o", place / out, "--json",
         )  # fmt: skip
@@ -109,24 +109,24 @@ def test_the_sample_is_the_same_every_time(place: Path) -> None:
 def test_what_export_refuses(place: Path) -> None:
     encoder, terminology = place / "encoder", place / "terminology"
     with pytest.raises(ConfigError, match="either --terminology DIR or --names FILE"):
-        run("export", encoder, "--precision", "int8")
+        run("encoder", "export", encoder, "--precision", "int8")
     with pytest.raises(ConfigError, match="either --terminology DIR or --names FILE"):
-        run("export", encoder, "--precision", "int8", "-t", terminology, "--names", place / "names.txt")
+        run("encoder", "export", encoder, "--precision", "int8", "-t", terminology, "--names", place / "names.txt")
     with pytest.raises(ConfigError, match="Known: fp16-weights, int8-weights, int8"):
-        run("export", encoder, "--precision", "bf16", "-t", terminology)
+        run("encoder", "export", encoder, "--precision", "bf16", "-t", terminology)
     with pytest.raises(ConfigError, match="-o ENCODER"):
-        run("export", place / "base", "--precision", "int8", "-t", terminology)
+        run("encoder", "export", place / "base", "--precision", "int8", "-t", terminology)
     (place / "few.txt").write_text("fever\n")
     with pytest.raises(InputError, match="too few names"):
-        run("export", encoder, "--precision", "int8", "--names", place / "few.txt")
+        run("encoder", "export", encoder, "--precision", "int8", "--names", place / "few.txt")
     assert locate_encoder(encoder).lower_precisions == ()
 
 
 def test_info_of_what_another_tool_wrote(place: Path) -> None:
-    found = json.loads(run("info", place / "base", "--json"))
+    found = json.loads(run("encoder", "info", place / "base", "--json"))
     assert (found["name"], found["created"], found["normalisation"]) == ("base", None, None)
     assert "model.safetensors" in found["files"]
-    assert "base" in run("info", place / "base")
+    assert "base" in run("encoder", "info", place / "base")
 
 
 def test_card_with_scores_data_and_licence(place: Path) -> None:
@@ -140,7 +140,15 @@ def test_card_with_scores_data_and_licence(place: Path) -> None:
     }
     (place / "results.json").write_text(json.dumps(result))
     told = run(
-        "card", encoder, "--results", place / "results.json", "-t", place / "terminology", "--licence", "cc-by-4.0"
+        "encoder",
+        "card",
+        encoder,
+        "--results",
+        place / "results.json",
+        "-t",
+        place / "terminology",
+        "--licence",
+        "cc-by-4.0",
     )
     assert told.strip().endswith("README.md")
     text = (encoder / "README.md").read_text()
@@ -149,9 +157,9 @@ def test_card_with_scores_data_and_licence(place: Path) -> None:
     assert "| ncbi-disease | fp32 |" in text
     assert "| concepts, names | 10, 110 |" in text
     assert str(place) not in text
-    assert "ncbi-disease-fp32" in run("info", encoder)
+    assert "ncbi-disease-fp32" in run("encoder", "info", encoder)
     with pytest.raises(ConfigError, match="not a folder that you wrote with Onoma"):
-        run("card", place / "base")
+        run("encoder", "card", place / "base")
 
 
 def test_an_adapter_and_its_base_are_joined(tmp_path: Path) -> None:
@@ -160,12 +168,12 @@ def test_an_adapter_and_its_base_are_joined(tmp_path: Path) -> None:
     save_adapter(encoder, tmp_path / "adapter", name="tiny")
     other = tiny_encoder(tmp_path / "other", weight_std=0.3, seed=1)
     with pytest.raises(MismatchError, match="other weights"):
-        run("join", tmp_path / "adapter", "--base", other, "-o", tmp_path / "joined")
+        run("encoder", "join", tmp_path / "adapter", "--base", other, "-o", tmp_path / "joined")
     join: list[str | Path] = ["join", tmp_path / "adapter", "-o", tmp_path / "joined", "--base", tmp_path / "base"]
-    run(*join)
+    run("encoder", *join)
     with pytest.raises(ArtifactExistsError):
-        run(*join)
-    run(*join, "--force")
+        run("encoder", *join)
+    run("encoder", *join, "--force")
     joined = open_encoder(tmp_path / "joined", threads=1)
     with torch.inference_mode():
         expected = encoder.eval()(pack_lists([joined.folder.load_tokenizer().encode("heart attack").ids]))[0].numpy()
@@ -178,32 +186,42 @@ def test_encoders_are_averaged_by_shares(place: Path) -> None:
         for weight in encoder.model.parameters():
             weight.mul_(1.1)
     save_encoder(encoder, place / "later")
-    run("average", place / "encoder", place / "later", "-o", place / "both", "--shares", "3,1")
+    run("encoder", "average", place / "encoder", place / "later", "-o", place / "both", "--shares", "3,1")
     name = "encoder.layer.0.output.dense.weight"
     before, both = (load_file(place / folder / "model.safetensors")[name] for folder in ("encoder", "both"))
     torch.testing.assert_close(both, before * 1.025)
     assert "encoder (0.75), later (0.25)" in (place / "both" / "README.md").read_text()
     with pytest.raises(ConfigError, match=r"expected numbers divided by commas, such as 2,1,1; found '3;1'"):
-        run("average", place / "encoder", place / "later", "-o", place / "other", "--shares", "3;1")
+        run("encoder", "average", place / "encoder", place / "later", "-o", place / "other", "--shares", "3;1")
     with pytest.raises(ConfigError, match="two encoders or more"):
-        run("average", place / "encoder", "-o", place / "other")
+        run("encoder", "average", place / "encoder", "-o", place / "other")
 
 
 def test_an_encoder_is_centred_on_names(place: Path, tmp_path: Path) -> None:
     names = [f"{word} {kind}".lower() for word in WORDS for kind in KINDS]
     (tmp_path / "names.txt").write_text("\n".join([*names, "", names[0].upper()]))
-    run("centre", place / "encoder", "--names", tmp_path / "names.txt", "-o", tmp_path / "centred")
-    run("centre", place / "encoder", "-t", place / "terminology", "-o", tmp_path / "same")
+    run("encoder", "centre", place / "encoder", "--names", tmp_path / "names.txt", "-o", tmp_path / "centred")
+    run("encoder", "centre", place / "encoder", "-t", place / "terminology", "-o", tmp_path / "same")
     for folder in ("centred", "same"):
         assert "the mean of 110 names' vectors is taken off" in (tmp_path / folder / "README.md").read_text()
         vectors = open_encoder(tmp_path / folder, threads=1).encode(names, unit_length=False)
         np.testing.assert_allclose(vectors.mean(axis=0), 0, atol=1e-5)
-    run("centre", place / "encoder", "-t", place / "terminology", "--sample", "100", "-o", tmp_path / "of-100")
+    run(
+        "encoder",
+        "centre",
+        place / "encoder",
+        "-t",
+        place / "terminology",
+        "--sample",
+        "100",
+        "-o",
+        tmp_path / "of-100",
+    )
     assert "the mean of 100 names' vectors" in (tmp_path / "of-100" / "README.md").read_text()
     names_file, terminology = ("--names", tmp_path / "names.txt"), ("-t", place / "terminology")
     for options in ((), (*names_file, *terminology)):
         with pytest.raises(ConfigError, match="either --terminology DIR or --names FILE"):
-            run("centre", place / "encoder", *options, "-o", tmp_path / "none")
+            run("encoder", "centre", place / "encoder", *options, "-o", tmp_path / "none")
 
 
 def test_what_a_name_stands_for_is_not_added_to(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

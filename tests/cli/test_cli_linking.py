@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 from linking_data import write_letter_encoder
 from rich.console import Console
-from typer.testing import CliRunner
 
 from commands import invoke, run
 from onoma.artifacts import read_manifest, verify_artifact
 from onoma.cli import show
-from onoma.cli.app import app
 from onoma.cli.linker_tune import _show_learned
 from onoma.errors import ConfigError, InputError, OnomaError
 from onoma.files.reading import Reading
@@ -106,7 +104,7 @@ def test_concepts_without_a_name_are_told(tmp_path: Path) -> None:
     linker = tmp_path / "linker"
 
     def told(*words: str | Path) -> str:
-        done = CliRunner().invoke(app, ["linker", *map(str, words)], env={"COLUMNS": "200"})
+        done = invoke("linker", *words)
         assert done.exit_code == 0, done.output
         return " ".join(done.stderr.split())
 
@@ -149,7 +147,7 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 123"):
         run(*tune)
     wish = ["--min-precision", "0.3", "--certainty", "0.9"]
-    done = CliRunner().invoke(app, [*map(str, tune), "--on-error", "skip", *wish])
+    done = invoke(*tune, "--on-error", "skip", *wish)
     assert done.exit_code == 0, done.output
     for words in (
         "122 mentions, 1 of them without a concept",
@@ -171,9 +169,9 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     assert "confidence" in run("link", tmp_path / "linker", "the ak syndrome")
     assert links(tmp_path, "the ak syndrome", "--min-confidence", "1") == []
     assert "no such concept" in run("link", tmp_path / "linker", "zzz", "--min-confidence", "1")
-    told = CliRunner().invoke(app, ["link", str(tmp_path / "linker"), "zzz", " ", "--min-confidence", "1"])
+    told = invoke("link", tmp_path / "linker", "zzz", " ", "--min-confidence", "1")
     assert "2 mentions without a link; --explain says why" in told.stderr
-    assert "there were no mentions" in CliRunner().invoke(app, ["link", str(tmp_path / "linker")], input="").stderr
+    assert "there were no mentions" in invoke("link", tmp_path / "linker", stdin="").stderr
     assert links(tmp_path, "the ak syndrome", "--min-precision", "0.1")
     told = json.loads(run("linker", "info", tmp_path / "linker", "--json"))
     assert told["confidence_with_stages"] == told["stages"]
@@ -183,47 +181,47 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     below = threshold_in_words(told["no_concept_below"])
     assert re.search(rf"no concept below +{below}\b", run("linker", "info", tmp_path / "linker"))
     wished = [str(one) for one in ("link", tmp_path / "linker", "zzz", "--min-precision", "0.3")]
-    assert "tuned with a certainty of 0.9" in " ".join(CliRunner().invoke(app, wished).stderr.split())
-    as_tuned = CliRunner().invoke(app, [*wished, "--certainty", "0.9", "--explain"])
+    assert "tuned with a certainty of 0.9" in " ".join(invoke(*wished).stderr.split())
+    as_tuned = invoke(*wished, "--certainty", "0.9", "--explain")
     assert "certainty" not in as_tuned.stderr
     with pytest.raises(ConfigError, match="give both"):
         run("link", tmp_path / "linker", "zzz", "--certainty", "0.9")
-    other = CliRunner().invoke(app, ["link", str(tmp_path / "linker"), "zzz", "--stages", "exact,dense"])
+    other = invoke("link", tmp_path / "linker", "zzz", "--stages", "exact,dense")
     assert "no confidences are given, and nothing is 'no such concept' below 0." in other.stderr
     assert f"learned for the stages {', '.join(told['stages'])} (onoma linker tune" in other.stderr
-    said = CliRunner().invoke(app, ["link", str(tmp_path / "linker"), "zzz"]).stderr
+    said = invoke("link", tmp_path / "linker", "zzz").stderr
     assert said == "1 mention without a link; --explain says why\n"
     write_reranker(tmp_path / "reranker", tiny_encoder(tmp_path / "bert"))
     shutil.copytree(tmp_path / "linker", tmp_path / "reranked")
-    done = CliRunner().invoke(app, ["linker", "add-reranker", str(tmp_path / "reranked"), str(tmp_path / "reranker")])
+    done = invoke("linker", "add-reranker", tmp_path / "reranked", tmp_path / "reranker")
     assert "no confidences are given" in done.stderr
     assert json.loads(run("linker", "info", tmp_path / "reranked", "--json"))["confidence_in_force"] is False
     assert "no: other stages are on" in run("linker", "info", tmp_path / "reranked")
     (tmp_path / "notes.csv").write_text("m\nthe ak syndrome\nzzz\n")
     mapping = ["map", tmp_path / "linker", "-i", tmp_path / "notes.csv", "-c", "m", "-o", tmp_path / "mapped.csv"]
-    done = CliRunner().invoke(app, [*map(str, mapping)])
+    done = invoke(*mapping)
     assert f"No link is given below a confidence of {threshold_in_words(told['no_concept_below'])}" in " ".join(
         done.stderr.split()
     )
     mean = r"Mean confidence of the best links: 0\.\d{3}"
     compared = rf"{mean} \(0\.\d{{3}} for the mentions it was calibrated on\)\."
     assert re.search(compared, " ".join(done.stderr.split()))
-    done = CliRunner().invoke(app, [*map(str, mapping), "--force", "--language", "en"])
+    done = invoke(*mapping, "--force", "--language", "en")
     assert re.search(rf"{mean}\.", " ".join(done.stderr.split())), "other answers are given under filters"
     for command in (["link", tmp_path / "linker", "zzz"], [*mapping, "--force"]):
-        done = CliRunner().invoke(app, [*map(str, command), "--language", "en"])
+        done = invoke(*command, "--language", "en")
         assert "confidences were learned without filters" in done.stderr, done.output
-        done = CliRunner().invoke(app, [*map(str, command), "--language", "en", "--stages", "dense"])
+        done = invoke(*command, "--language", "en", "--stages", "dense")
         assert "without filters" not in done.stderr
     with pytest.raises(ConfigError, match="either --min-confidence or --min-precision"):
         run("link", tmp_path / "linker", "x", "--min-confidence", "1", "--min-precision", "1")
     again = [*map(str, tune), "--on-error", "skip"]
-    done = CliRunner().invoke(app, again)
+    done = invoke(*again)
     assert f"which it was below a confidence of {threshold_in_words(told['no_concept_below'])}" in " ".join(
         done.stderr.split()
     )
     assert "confidences are dropped" not in done.stderr
-    done = CliRunner().invoke(app, [*again, "--calibration", "none"])
+    done = invoke(*again, "--calibration", "none")
     assert "the linker's confidences are dropped" in done.stderr
     assert "no such concept" not in done.stderr
 
@@ -272,7 +270,7 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
     (tmp_path / "train.txt").write_text("N1||this\nN1||that\nD9||unheard of\nneither\n")
     tune: list[str | Path] = ["linker", "tune", tmp_path / "linker", "--mentions", mentions, "--calibration", "none"]
     tune += ["--prior", tmp_path / "train.txt", "--on-error", "skip"]
-    done = CliRunner().invoke(app, [*map(str, tune)])
+    done = invoke(*tune)
     assert done.exit_code == 0, done.output
     assert "prior: 1 concept meant by 3 mentions, 1 of them of none that the linker has" in done.stdout
     assert "of the development mentions 0% stand among those of the prior too" in done.stdout
@@ -289,18 +287,18 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
     lines = mentions.read_text().splitlines()
     (tmp_path / "most.txt").write_text("\n".join(lines[2:120]) + "\n")
     tune[tune.index(tmp_path / "train.txt")] = tmp_path / "most.txt"
-    done = CliRunner().invoke(app, [*map(str, tune)])
+    done = invoke(*tune)
     assert "of the development mentions 98% stand among those of the prior too" in done.stdout
     assert "nearly all development mentions were counted" in done.stderr
     run("linker", "add-prior", tmp_path / "linker", mentions, "--on-error", "skip", "--weight", "0.01")
     wanted = ["linker", "tune", tmp_path / "linker", "--mentions", mentions, "--on-error", "skip"]
-    done = CliRunner().invoke(app, [*map(str, wanted), "--stages", "sparse,prior"])
+    done = invoke(*wanted, "--stages", "sparse,prior")
     counted_too = "the linker has counted each concept as often as these mentions mean it"
     assert counted_too in done.stderr, done.output
-    done = CliRunner().invoke(app, [*map(str, wanted), "--stages", "sparse,prior", "--json"])
+    done = invoke(*wanted, "--stages", "sparse,prior", "--json")
     assert counted_too in done.stderr  # remarks are for people, whoever reads the rest
     assert json.loads(done.stdout)["may_be_counted"] is True
-    done = CliRunner().invoke(app, ["linker", "add-prior", str(tmp_path / "linker"), str(tmp_path / "most.txt")])
+    done = invoke("linker", "add-prior", tmp_path / "linker", tmp_path / "most.txt")
     assert "confidences are those learned with the earlier counts" in done.stderr
 
 
@@ -311,9 +309,9 @@ def test_mentions_are_counted_with_a_weight_of_ones_own(place: Path, mentions: P
     count: list[str | Path] = ["linker", "add-prior", tmp_path / "linker", tmp_path / "all.txt"]
     with pytest.raises(InputError, match="line 3"):
         run(*count)
-    done = CliRunner().invoke(app, [*map(str, count), "--on-error", "skip"])
+    done = invoke(*count, "--on-error", "skip")
     assert "how much they count beyond that is learned by onoma linker tune --prior" in done.stderr
-    done = CliRunner().invoke(app, [*map(str, count), "--on-error", "skip", "--weight", "0.03"])
+    done = invoke(*count, "--on-error", "skip", "--weight", "0.03")
     assert done.exit_code == 0, done.output
     assert "prior: 1 concept meant by 2 mentions\n" in done.stdout
     assert "how much they count beyond that" not in done.stderr
@@ -324,7 +322,7 @@ def test_mentions_are_counted_with_a_weight_of_ones_own(place: Path, mentions: P
     assert links(tmp_path, "the", "--stages", "sparse,prior") != links(tmp_path, "the", "--stages", "sparse")
     run("linker", "tune", tmp_path / "linker", "--mentions", mentions, "--on-error", "skip", "--stages", "exact,sparse")
     for is_dropped in (True, False):  # the second time there are none
-        done = CliRunner().invoke(app, [*map(str, count), "--on-error", "skip", "--weight", "0.02"])
+        done = invoke(*count, "--on-error", "skip", "--weight", "0.02")
         assert ("learned with another weight and are dropped" in done.stderr) == is_dropped
 
 

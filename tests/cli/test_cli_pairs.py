@@ -9,9 +9,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
-from onoma.cli.app import app
+from commands import run, said
 from onoma.errors import ConfigError, MismatchError
 from onoma.pairs import PairSet
 from tiny import make_terminology, tiny_encoder
@@ -34,43 +33,41 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(*arguments: str | Path, catch: bool = False) -> str:
-    done = CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=catch)
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
 def common(place: Path, out: str) -> Sequence[str | Path]:
     return "-e", place / "base", "-o", place / out
 
 
 def test_pairs_of_every_sort_and_an_encoder_from_all_of_them(place: Path) -> None:
-    said = run("pairs", "build", "-t", place / "t", *common(place, "synonyms"), "--languages", "en", "--max-pairs", "5")
-    assert "synonyms: 4 pairs of 8 names" in said
-    said = run(
+    shown = said(
+        "pairs", "build", "-t", place / "t", *common(place, "synonyms"), "--languages", "en", "--max-pairs", "5"
+    )
+    assert "synonyms: 4 pairs of 8 names" in shown
+    shown = said(
         "pairs", "mentions", place / "train.txt", "-t", place / "t", *common(place, "mentions"), "--on-unknown", "skip"
     )
-    assert "mentions: 8 pairs of 12 names" in said
+    assert "mentions: 8 pairs of 12 names" in shown
     counts = "5 in all, 0 of no concept, 1 unknown, 0 partly unknown, 0 blank, 0 without names"
-    assert f"{counts}, 1 composite mentions left out" in said
-    said = run("pairs", "bitext", place / "de.tsv", *common(place, "bitext"), "--on-error", "skip")
-    assert "bitext: 2 pairs of 4 names" in said
-    assert "3 in all, 1 rejected" in said
-    assert "de.tsv, line 3: left out: a line of another form" in said
-    said = run("pairs", "merge", *(place / name for name in ("synonyms", "mentions", "bitext")), "-o", place / "merged")
-    assert "merged: 14 pairs of 24 names" in said
+    assert f"{counts}, 1 composite mentions left out" in shown
+    shown = said("pairs", "bitext", place / "de.tsv", *common(place, "bitext"), "--on-error", "skip")
+    assert "bitext: 2 pairs of 4 names" in shown
+    assert "3 in all, 1 rejected" in shown
+    assert "de.tsv, line 3: left out: a line of another form" in shown
+    shown = said(
+        "pairs", "merge", *(place / name for name in ("synonyms", "mentions", "bitext")), "-o", place / "merged"
+    )
+    assert "merged: 14 pairs of 24 names" in shown
     told = json.loads(run("pairs", "info", place / "merged", "--json", "-e", place / "base", "--examples", "3"))
     assert (told["n_pairs"], told["n_names"], told["n_merged_from"], len(told["examples"])) == (14, 24, 3, 3)
     assert re.search(r"merged from +3 *\n", run("pairs", "info", place / "merged"))
     assert [one["kind"] for one in told["made_from"]].count("pairs") == 3
     assert set(told["examples"][0]) == {"name", "means_the_same_as"}
-    said = run("pairs", "triples", "-t", place / "t", *common(place, "triples"), "--relations", "isa")
-    assert "triples: 1 triple of 1 kind, 8 names" in said
-    assert "2 in all, 1 of other kinds" in said
+    shown = said("pairs", "triples", "-t", place / "t", *common(place, "triples"), "--relations", "isa")
+    assert "triples: 1 triple of 1 kind, 8 names" in shown
+    assert "2 in all, 1 of other kinds" in shown
 
     settings = [f"--set={pair}" for pair in (f"base={place / 'base'}", "steps=3", "batch_pairs=7")]
-    said = run("train", "quickstart", "--pairs", place / "merged", "-o", place / "encoder", *settings)
-    assert "trained 3 steps" in said
+    shown = said("train", "quickstart", "--pairs", place / "merged", "-o", place / "encoder", *settings)
+    assert "trained 3 steps" in shown
     manifest = json.loads((place / "encoder" / "onoma.json").read_text())
     assert manifest["parents"][0]["fingerprint"] == PairSet.open(place / "merged").manifest.fingerprint
     assert len(manifest["config"]["terminology"]) == 1
@@ -85,9 +82,11 @@ def test_pairs_of_a_class_of_translations_are_as_many_as_is_said(place: Path) ->
 
 def test_bad_lines_of_mentions_are_told(place: Path) -> None:
     (place / "bad.txt").write_text("X:heart||aching\nbroken\n")
-    said = run("pairs", "mentions", place / "bad.txt", "-t", place / "t", *common(place, "some"), "--on-error", "skip")
-    assert "line 2: left out: no '||' in the line" in said
-    assert "1 bad lines left out (rejects.parquet)" in " ".join(said.split())
+    shown = said(
+        "pairs", "mentions", place / "bad.txt", "-t", place / "t", *common(place, "some"), "--on-error", "skip"
+    )
+    assert "line 2: left out: no '||' in the line" in shown
+    assert "1 bad lines left out (rejects.parquet)" in " ".join(shown.split())
     assert pl.read_parquet(place / "some" / "rejects.parquet")["line"].to_list() == [2]
 
 
@@ -120,15 +119,15 @@ def test_what_pairs_hold_is_told(tmp_path: Path) -> None:
     assert (told["n_pairs"], told["n_names"], told["n_concepts"], told["n_texts_of_several_concepts"]) == (2, 5, 3, 1)
     assert (told["normalisation"], told["seed"]) == ("sapbert", 7)
     assert [one["kind"] for one in told["made_from"]] == ["terminology"]
-    said = run("pairs", "info", tmp_path / "pairs", "--encoder", tmp_path / "base")
+    shown = said("pairs", "info", tmp_path / "pairs", "--encoder", tmp_path / "base")
     # The tokeniser made here does not say how its pieces are put together.
-    assert re.search(r"(heart disease +cold|cold +heart disease)", said.replace(" ##", "")), said
+    assert re.search(r"(heart disease +cold|cold +heart disease)", shown.replace(" ##", "")), shown
     run("pairs", "triples", *common, "-o", tmp_path / "triples")
     told = json.loads(run("pairs", "info", tmp_path / "triples", "--json", "-e", tmp_path / "base"))
     assert (told["n_triples"], told["n_concepts"]) == (3, 3)
     assert told["triples_by_relation"] == {"isa": 2, "near": 1, "part_of": 0}
-    shown = [{what: text.replace(" ##", "") for what, text in one.items()} for one in told["examples"]]
-    assert {"head": "bone disease", "relation": "near", "tail": "liver"} in shown
+    examples = [{what: text.replace(" ##", "") for what, text in one.items()} for one in told["examples"]]
+    assert {"head": "bone disease", "relation": "near", "tail": "liver"} in examples
     tiny_encoder(tmp_path / "other", extra_tokens=["zebra"])
     with pytest.raises(MismatchError, match="was tokenised with another tokeniser"):
         run("pairs", "info", tmp_path / "pairs", "-e", tmp_path / "other")
@@ -139,14 +138,14 @@ def test_what_pairs_hold_is_told(tmp_path: Path) -> None:
 def test_names_of_a_test_set_are_not_learned_from(place: Path, tmp_path: Path) -> None:
     (tmp_path / "test.csv").write_text("mention,concept_id\nBAD heart,X:heart\nlung disease,X:lung\nother,X:bone\n")
     asked: list[str | Path] = ["-t", place / "t", "--leave-out", tmp_path / "test.csv"]
-    said = run("pairs", "build", *asked, "-e", place / "base", "-o", tmp_path / "pairs")
-    assert "2 of 8 names are written as mentions to leave out" in said
-    assert "pairs: 2 pairs of 6 names" in said
+    shown = said("pairs", "build", *asked, "-e", place / "base", "-o", tmp_path / "pairs")
+    assert "2 of 8 names are written as mentions to leave out" in shown
+    assert "pairs: 2 pairs of 6 names" in shown
     few = ["--set", "steps=1", "--set", "batch_pairs=2", "--set", f"base={place / 'base'}", "--set", "languages=en"]
     (tmp_path / "dev.csv").write_text("mention,concept_id\nbad heart,X:heart\n")
     few += ["--development", str(tmp_path / "dev.csv")]  # the name is there to be found, though it is not learned from
-    said = run("train", "quickstart", *asked, *few, "-o", tmp_path / "encoder")
-    assert "2 of 8 names are written as mentions to leave out" in said
-    assert "acc@1 1.0" in said
+    shown = said("train", "quickstart", *asked, *few, "-o", tmp_path / "encoder")
+    assert "2 of 8 names are written as mentions to leave out" in shown
+    assert "acc@1 1.0" in shown
     with pytest.raises(ConfigError, match="--leave-out goes with --terminology, and not with --grid"):
         run("train", "quickstart", "--pairs", tmp_path / "pairs", *asked[2:], "-o", tmp_path / "other")

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from linking_data import WIDTH, write_letter_encoder
-from typer.testing import CliRunner
 
 from commands import invoke, run
 from onoma.cli import warning_in_words
-from onoma.cli.app import app
 from onoma.errors import ConfigError, MismatchError, OnomaError, UnavailableError
 from onoma.indexes import pgvector_replacing
 from tiny import Name, make_terminology
@@ -67,7 +65,7 @@ def test_the_whole_road(place: Path, tmp_path: Path, schema: Schema) -> None:
     said.append(run("verify", linker, *where))
     assert "vectors in PostgreSQL: 5 rows" in said[-1]
     assert json.loads(run("verify", linker, "--json", *where))["n_rows_read_in_table"] == 5
-    unread = CliRunner().invoke(app, ["verify", str(linker)], catch_exceptions=False)
+    unread = invoke("verify", linker)
     assert "were not read: give --database" in unread.stderr
     other = invoke("linker", "update", linker, "-t", place / "new", "--check", *where)
     assert (other.exit_code, "another content" in other.stderr) == (3, True)

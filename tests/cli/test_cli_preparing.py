@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from commands import run
-from onoma.cli.app import app
+from commands import invoke, run
 from onoma.errors import ConfigError, InputError, UnavailableError
 from tiny import make_terminology
 
@@ -60,8 +58,7 @@ def test_short_forms_of_the_context_and_of_a_table(place: Path) -> None:
 
 
 def test_short_forms_of_several_long_forms_are_told(place: Path) -> None:
-    words = ["link", place / "linker", "MS", "--abbreviations", place / "table.tsv"]
-    done = CliRunner().invoke(app, [str(word) for word in words])
+    done = invoke("link", place / "linker", "MS", "--abbreviations", place / "table.tsv")
     assert "1 short form with several long forms left as they are: MS" in done.stderr
 
 

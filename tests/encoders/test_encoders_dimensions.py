@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tiny_encoders import NAMES, write_tiny
-from typer.testing import CliRunner
 
-from onoma.cli.app import app
+from commands import said
 from onoma.encoders import Encoder, export_encoder, locate_encoder, open_encoder, save_encoder
 from onoma.encoders.loading import load_packed
 from onoma.errors import ConfigError
@@ -80,19 +79,8 @@ def test_a_linker_of_few_numbers(folder: Path, tmp_path: Path) -> None:
 
 def test_from_the_command_line(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_text("fever\nheart attack\n")
-    words = [
-        "encode",
-        str(folder),
-        "-i",
-        str(tmp_path / "names.txt"),
-        "-o",
-        str(tmp_path / "v.npy"),
-        "--dimensions",
-        "6",
-    ]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0
-    assert "nothing says that base was trained for vectors of 6 numbers (matryoshka)" in " ".join(done.output.split())
+    told = said("encode", folder, "-i", tmp_path / "names.txt", "-o", tmp_path / "v.npy", "--dimensions", "6")
+    assert "nothing says that base was trained for vectors of 6 numbers (matryoshka)" in " ".join(told.split())
     expected = open_encoder(folder, dimensions=6).encode(["fever", "heart attack"])
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), expected, atol=1e-6)
 
@@ -103,18 +91,7 @@ def test_nothing_is_said_where_it_was_trained_for_so_many(folder: Path, tmp_path
     assert trained.trained_dimensions == (6, 8)
     told = []
     for dimensions in ("6", "7", "32"):
-        words = [
-            "linker",
-            "build",
-            "-t",
-            str(tmp_path / "t"),
-            "-e",
-            str(trained.path),
-            "-o",
-            str(tmp_path / "l"),
-            "--force",
-        ]
-        done = CliRunner().invoke(app, [*words, "--dimensions", dimensions])
-        assert done.exit_code == 0, done.output
-        told.append("nothing says that" in " ".join(done.output.split()))
+        words = ["-t", tmp_path / "t", "-e", trained.path, "-o", tmp_path / "l", "--force"]
+        shown = said("linker", "build", *words, "--dimensions", dimensions)
+        told.append("nothing says that" in " ".join(shown.split()))
     assert told == [False, True, False]

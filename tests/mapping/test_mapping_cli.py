@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 from mapping_data import assert_same, expected_rows, rows_of, write_table
-from typer.testing import CliRunner
 
+from commands import invoke
 from onoma._version import __version__
 from onoma.cli import show
-from onoma.cli.app import app
 from onoma.errors import InputError
 from onoma.linking import Linker
 
@@ -21,8 +20,7 @@ from onoma.linking import Linker
 def test_map(linker: Path, tmp_path: Path) -> None:
     rows = rows_of(20)
     source, output = write_table(tmp_path / "x.csv", rows), tmp_path / "new" / "y.jsonl"
-    arguments = ["map", linker, "--input", source, "--column", "mention", "--output", output, "--top-k", "2"]
-    done = CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=False)
+    done = invoke("map", linker, "--input", source, "--column", "mention", "--output", output, "--top-k", "2")
     assert done.exit_code == 0, done.output
     assert "20 rows, 16 of them linked; 12 different mentions; 36 rows written; " in done.stderr
     assert_same(output, expected_rows(rows, linker, top_k=2))
@@ -30,8 +28,7 @@ def test_map(linker: Path, tmp_path: Path) -> None:
 
 def test_the_report_as_json(linker: Path, tmp_path: Path) -> None:
     source, output = write_table(tmp_path / "x.csv", rows_of(20)), tmp_path / "y.csv"
-    arguments = ["map", linker, "-i", source, "-c", "mention", "-o", output, "--json"]
-    done = CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=False)
+    done = invoke("map", linker, "-i", source, "-c", "mention", "-o", output, "--json")
     told = json.loads(done.stdout)
     assert (told["n_rows"], told["n_linked"], told["n_mentions"], told["path"]) == (20, 16, 12, str(output))
     assert told["linker_fingerprint"] == Linker.open(linker).fingerprint
@@ -48,8 +45,7 @@ def test_where_there_is_no_terminal_lines_tell_of_progress(
     assert capsys.readouterr().err == ""  # too soon
     monkeypatch.setattr(show, "_LINE_SECONDS", 0.0)
     source = write_table(tmp_path / "x.csv", rows_of(20))
-    arguments = ["map", linker, "-i", source, "-c", "mention", "-o", tmp_path / "y.csv"]
-    done = CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=False)
+    done = invoke("map", linker, "-i", source, "-c", "mention", "-o", tmp_path / "y.csv")
     assert re.search(r"^linking  \d+ of \d+ mentions  .*left$", done.stderr, re.MULTILINE), done.stderr
     assert re.search(r"^writing  20 of 20 rows", done.stderr, re.MULTILINE), done.stderr
 
@@ -60,8 +56,7 @@ def test_an_interrupt_says_how_to_go_on(linker: Path, tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(Linker, "link", interrupted)
     source = write_table(tmp_path / "x.csv", rows_of(20))
-    arguments = ["map", linker, "-i", source, "-c", "mention", "-o", tmp_path / "y.csv"]
-    done = CliRunner().invoke(app, [str(part) for part in arguments])
+    done = invoke("map", linker, "-i", source, "-c", "mention", "-o", tmp_path / "y.csv")
     assert done.exit_code == 130
     assert "kept beside the output: run the same command again to go on" in done.stderr
     assert (tmp_path / ".y.csv.map" / "reading.json").exists()
@@ -71,7 +66,6 @@ def test_the_table_of_short_forms_is_not_written_over(linker: Path, tmp_path: Pa
     source, table = write_table(tmp_path / "x.csv", rows_of(20)), tmp_path / "short.csv"
     table.write_text("short,long\nHCQ,hydroxychloroquine\n")
     options = ["--abbreviations", table, "-o", table, "--force"]
-    arguments = ["map", linker, "-i", source, "-c", "mention", *options]
     with pytest.raises(InputError, match="over the table of abbreviations"):
-        CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=False)
+        invoke("map", linker, "-i", source, "-c", "mention", *options)
     assert table.read_text() == "short,long\nHCQ,hydroxychloroquine\n"

@@ -11,8 +11,9 @@ import pytest
 from file_server import FileServer, serve
 from typer.testing import CliRunner
 
+from commands import run
 from onoma.cli.app import app
-from onoma.errors import ArtifactExistsError, OnomaError, UnavailableError
+from onoma.errors import ArtifactExistsError, UnavailableError
 from onoma.terminology import CatalogueEntry, Terminology, known_formats, known_vocabularies
 from onoma.terminology.catalogue.entries import CatalogueEntry as Entry
 from onoma.terminology.readers.options import parse_options
@@ -29,14 +30,6 @@ id: HP:1
 name: pain
 """
 ENTRIES = known_vocabularies()
-
-
-def invoke(*arguments: str | Path) -> str:
-    done = CliRunner().invoke(app, ["terminology", *map(str, arguments)])
-    if isinstance(done.exception, OnomaError):
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=list(ENTRIES))
@@ -77,12 +70,12 @@ def test_entry_is_fetched_or_got_by_hand() -> None:
 
 
 def test_list() -> None:
-    shown = invoke("list")
+    shown = run("terminology", "list")
     for name, entry in ENTRIES.items():
         assert name in shown
         assert entry.url is not None or entry.page in shown
     assert "53.0 MB" in shown
-    listed = json.loads(invoke("list", "--json"))
+    listed = json.loads(run("terminology", "list", "--json"))
     assert [entry["name"] for entry in listed] == list(ENTRIES)
     assert listed[0]["url"] == ENTRIES["mondo"].url
 
@@ -96,15 +89,15 @@ def test_fetch_and_the_command_it_prints(server: FileServer, tmp_path: Path) -> 
     assert isinstance(done.exception, UnavailableError)  # no such path, with the query
     assert "licence: CC-BY-4.0; https://mondo.monarchinitiative.org/" in done.stderr
     assert "key=1" not in done.stderr
-    shown = invoke("fetch", "mondo", "-o", tmp_path, "--from", f"{server.url}/mondo.obo")
+    shown = run("terminology", "fetch", "mondo", "-o", tmp_path, "--from", f"{server.url}/mondo.obo")
     words = shlex.split(shown.rpartition("next: ")[2])
     assert words[:2] == ["onoma", "terminology"]
     words[words.index("-o") + 1] = str(tmp_path / "t")
-    invoke(*words[2:])
+    run("terminology", *words[2:])
     terminology = Terminology.open(tmp_path / "t")
     assert terminology.concept("MONDO:1").preferred_name == "heart attack"
     assert terminology.info().n_concepts == 1
-    assert "unchanged" in invoke("fetch", "mondo", "-o", tmp_path, "--from", f"{server.url}/mondo.obo")
+    assert "unchanged" in run("terminology", "fetch", "mondo", "-o", tmp_path, "--from", f"{server.url}/mondo.obo")
 
 
 @pytest.mark.usefixtures("only_this_machine")
@@ -120,10 +113,10 @@ def test_fetch_and_import(server: FileServer, tmp_path: Path) -> None:
         "--import",
         tmp_path / "t",
     ]
-    assert "1 concepts" in invoke(*fetched)
+    assert "1 concepts" in run("terminology", *fetched)
     assert Terminology.open(tmp_path / "t").info().n_concepts == 1
     n_requests = len(server.requests)
     with pytest.raises(ArtifactExistsError):
-        invoke(*fetched)
+        run("terminology", *fetched)
     assert len(server.requests) == n_requests  # refused before anything is downloaded
-    invoke(*fetched, "--force")
+    run("terminology", *fetched, "--force")
