@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from memory import memory_mib, watched_memory
 from onoma.linking import Linker
-from umls_size import memory_mib, watched_memory
 
 
 def misspelt(linker: Linker, n: int) -> list[str]:

@@ -44,7 +44,8 @@ import numpy as np
 import torch
 
 from encoder_flops import attention_flop, flop, weight_products
-from machine import DTYPES, peak_mib, rates_of_products
+from machine import DTYPES, rates_of_products
+from memory import peak_mib
 from onoma.encoders import export_encoder, open_encoder
 from onoma.encoders.folders import EncoderFolder
 from onoma.encoders.loading import quiet_transformers

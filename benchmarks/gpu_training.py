@@ -27,7 +27,8 @@ import numpy as np
 import torch
 
 from encoder_flops import attention_flop, flop, weight_products
-from machine import peak_mib, seconds_of_products
+from machine import seconds_of_products
+from memory import peak_mib
 from onoma.encoders.loading import load_packed
 from onoma.encoders.memory import keep_freed_memory
 from onoma.encoders.packed import PackedEncoder, pack_lists

@@ -1,11 +1,10 @@
-"""What this machine can do and what a process takes of it."""
+"""What this machine can do."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 
 import torch
 
@@ -13,16 +12,6 @@ from encoder_flops import Product, flop
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 """Of the precisions that are compared on a CPU."""
-
-
-def peak_mib() -> float:
-    """Largest resident set of this process so far; NaN where the system does not say."""
-    # Not getrusage: of a process just started that can be its parent's.
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return float("nan")
-    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
 
 
 def seconds_of_products(

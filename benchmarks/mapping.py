@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from onoma.linking import Linker
 from onoma.mapping import map_table

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from machine import peak_mib
+from memory import peak_mib
 from onoma.linking import Linker, Preparation
 
 SHORTEST = 5

@@ -14,10 +14,10 @@ TOOL is one of
   install quickumls``, spaCy's ``en_core_web_sm``, NLTK's list of stop words), with longer matches before better ones;
 * ``sentence-transformers``: all-MiniLM-L6-v2 (``--model FOLDER``), names in batches of 128, and a flat FAISS index.
 
-Each tool runs in an environment of its own: this file needs nothing else. Other settings are the tools' own. Dictionary
-and queries are in BioSyn's format, ``id||name`` with ``|`` between several ids. A mention of several concepts is left
-out, and each different one is asked once. It is answered right at k if one of the first k concepts has an id that it
-was annotated with.
+Each tool runs in an environment of its own: this file and ``memory.py`` need nothing else. Other settings are the
+tools' own. Dictionary and queries are in BioSyn's format, ``id||name`` with ``|`` between several ids. A mention of
+several concepts is left out, and each different one is asked once. It is answered right at k if one of the first k
+concepts has an id that it was annotated with.
 
 ``build`` prints seconds, the most memory and what lies on the disk; ``answer`` opens that in a process of its own.
 Mentions are asked one by one, then all in one call where the tool has such a call.
@@ -33,6 +33,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from memory import peak_mib
 
 Ask = Callable[[list[str]], list[list[str]]]
 """Mentions to up to five concepts each, best first; a concept is named as the dictionary's lines do, ``D1|D2``."""
@@ -198,12 +200,6 @@ def open_sentence_transformers(folder: Path) -> Ask:
     return ask
 
 
-def peak_mib() -> int:
-    """The most memory that this process had; as `machine.peak_mib`, which needs torch."""
-    status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return round(int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1024)
-
-
 def build(tool: str, dictionary: Path, folder: Path, model: str) -> dict[str, Any]:
     """Build and measure."""
     folder.mkdir(parents=True)
@@ -220,7 +216,7 @@ def build(tool: str, dictionary: Path, folder: Path, model: str) -> dict[str, An
         build_sentence_transformers(dictionary, folder, model=model)
     seconds = time.perf_counter() - started
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    return {"built_s": round(seconds, 1), "most_mib": peak_mib(), "disk_mib": round(size / 2**20, 1)}
+    return {"built_s": round(seconds, 1), "most_mib": round(peak_mib()), "disk_mib": round(size / 2**20, 1)}
 
 
 OPENERS: dict[str, Callable[[Path], Ask]] = {
@@ -269,7 +265,7 @@ def answer(tool: str, dictionary: Path, folder: Path, queries: Path) -> dict[str
         "open_and_first_s": round(opened - started, 2),
         "one_mention_ms": round(sorted(times)[len(times) // 2], 2),
         "mentions_per_s": round(len(mentions) / together),
-        "most_mib": peak_mib(),
+        "most_mib": round(peak_mib()),
     }
 
 

@@ -49,7 +49,8 @@ import numpy as np
 import torch
 
 from encoder_flops import attention_flop, flop, weight_products
-from machine import DTYPES, peak_mib, rates_of_products
+from machine import DTYPES, rates_of_products
+from memory import peak_mib
 from onoma.encoders.precision import has_native_bf16
 from onoma.encoders.sources import locate_encoder
 from synthetic_names import pairs_of_texts, synonym_texts

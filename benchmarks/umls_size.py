@@ -24,16 +24,14 @@ import platform
 import shutil
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from memory import memory_mib, watched_memory
 from onoma.artifacts import write_text_atomically
 from onoma.indexes import ExactIndex, VectorStore, build_index, open_index
 from onoma.indexes.recall import AS_NEAR
@@ -47,35 +45,6 @@ _DEEPEST = 10
 _SLICE = 1024
 _ALONE = 200
 _MAX_NORM = 1 + 1e-5
-_MEMORY = {"own": "RssAnon", "of_files": "RssFile", "resident": "VmRSS"}
-_SECONDS_BETWEEN_LOOKS = 0.05
-
-
-def memory_mib() -> dict[str, float]:
-    """Memory of this process now: its own, pages of mapped files, and both together."""
-    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines())
-    return {name: round(int(lines[field].split()[0]) / 1024, 1) for name, field in _MEMORY.items()}
-
-
-@contextmanager
-def watched_memory() -> Iterator[dict[str, float]]:
-    """The most of each since then, filled in at the end."""
-    most, is_over = memory_mib(), threading.Event()
-
-    def look() -> None:
-        while True:
-            now = memory_mib()
-            most.update({name: max(most[name], now[name]) for name in most})
-            if is_over.wait(_SECONDS_BETWEEN_LOOKS):
-                return
-
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    try:
-        yield most
-    finally:
-        is_over.set()
-        watcher.join()
 
 
 def progress(text: str) -> None:
