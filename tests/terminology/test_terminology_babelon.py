@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from importing import imported
 
 from onoma.errors import ConfigError, InputError
 from onoma.terminology import ImportReport, Terminology, import_terminology
@@ -34,8 +35,7 @@ def read(
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8", newline="")
         source = folder
-    report = import_terminology("babelon", source, tmp_path / "out", on_error=on_error, options=options, overwrite=True)
-    return Terminology.open(tmp_path / "out"), report
+    return imported("babelon", source, tmp_path / "out", on_error=on_error, **options)
 
 
 def names(terminology: Terminology) -> list[tuple[object, ...]]:

@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from importing import imported
 from sample_xml import chapter, diagnosis, element, icd_file, text
 
 from onoma.errors import InputError
@@ -24,12 +25,11 @@ def section(code: str, title: str, *content: str) -> str:
     return element("section", text("desc", f"{title} ({code})"), *content, id=code)
 
 
-def run(source: Path, out: Path, **options: str) -> tuple[ImportReport, Terminology]:
-    report = import_terminology("icd10cm", source, out / "out", options=options, overwrite=True)
-    return report, Terminology.open(out / "out")
+def run(source: Path, out: Path, **options: str) -> tuple[Terminology, ImportReport]:
+    return imported("icd10cm", source, out / "out", **options)
 
 
-def read(folder: Path, *chapters: str, **options: str) -> tuple[ImportReport, Terminology]:
+def read(folder: Path, *chapters: str, **options: str) -> tuple[Terminology, ImportReport]:
     (folder / "tabular.xml").write_text(icd_file(*chapters), encoding="utf-8")
     return run(folder / "tabular.xml", folder, **options)
 
@@ -82,7 +82,7 @@ INJURIES = chapter(
 
 
 def test_seventh_characters(tmp_path: Path) -> None:
-    report, terminology = read(tmp_path, INJURIES)
+    terminology, report = read(tmp_path, INJURIES)
     names = preferred(terminology)
     assert list(names) == [
         *("S00-T88", "S70-S79", "S72", "S72.0", "S72.00", "S72.00XA", "S72.00XD", "S72.00XS"),
@@ -103,7 +103,7 @@ def test_seventh_characters(tmp_path: Path) -> None:
 
 
 def test_options(tmp_path: Path) -> None:
-    _, terminology = read(tmp_path, INJURIES, seventh_characters="no", headings="no")
+    terminology, _ = read(tmp_path, INJURIES, seventh_characters="no", headings="no")
     assert list(preferred(terminology)) == ["S72", "S72.0", "S72.00", "S72.01", "S72.011", "W00"]
     assert "S72" not in parents(terminology)
     assert parents(terminology)["S72.0"] == "S72"
@@ -122,7 +122,7 @@ def test_seventh_characters_that_do_not_apply(tmp_path: Path) -> None:
         element("notes", text("note", "a general remark"), text("note", note)),
         *(diagnosis(f"S06.1X{sixth}", f"edema {sixth}") for sixth in "678"),
     )
-    _, terminology = read(tmp_path, chapter(brain), headings="no")
+    terminology, _ = read(tmp_path, chapter(brain), headings="no")
     assert [code for code in preferred(terminology) if len(code) == 8] == [
         *("S06.1X6A", "S06.1X6D", "S06.1X6S"),
         "S06.1X7A",
@@ -142,7 +142,7 @@ def test_inclusion_terms_and_notes(tmp_path: Path) -> None:
     content = chapter(element("includes", text("note", "prose about the chapter")), section("M05-M14", "Joints", gout))
 
     def found(**options: str) -> tuple[ImportReport, list[tuple[str, str]]]:
-        report, terminology = read(tmp_path, content, headings="no", **options)
+        terminology, report = read(tmp_path, content, headings="no", **options)
         return report, terminology.names().select("text", "term_type").collect().rows()
 
     label = ("Gout", "label")
@@ -156,14 +156,14 @@ def test_inclusion_terms_and_notes(tmp_path: Path) -> None:
 
 def test_a_section_of_one_category_is_that_category(tmp_path: Path) -> None:
     hiv = diagnosis("B20", "HIV disease")
-    _, terminology = read(tmp_path, chapter(section("B20", "HIV disease", hiv), title="Infections (A00-B99)"))
+    terminology, _ = read(tmp_path, chapter(section("B20", "HIV disease", hiv), title="Infections (A00-B99)"))
     assert preferred(terminology) == {"A00-B99": "Infections", "B20": "HIV disease"}
     assert parents(terminology) == {"B20": "A00-B99"}
 
 
 def test_headings_without_range(tmp_path: Path) -> None:
     plain = element("section", text("desc", "A section"), diagnosis("A00", "Cholera"))
-    _, terminology = read(tmp_path, chapter(plain, diagnosis("A99", "Loose"), title="Infections", number="1"))
+    terminology, _ = read(tmp_path, chapter(plain, diagnosis("A99", "Loose"), title="Infections", number="1"))
     assert preferred(terminology) == {"1": "Infections", "A00": "Cholera", "A99": "Loose"}
     assert parents(terminology) == {"A00": "1", "A99": "1"}
 
@@ -195,7 +195,7 @@ def test_bad_codes(case: str, tmp_path: Path) -> None:
 
 
 def test_codes_too_long_for_a_seventh_character(tmp_path: Path) -> None:
-    report, terminology = read(
+    terminology, report = read(
         tmp_path,
         chapter(diagnosis("J34", "Nose", [], sevenths(ENCOUNTERS), diagnosis("J34.8211", "static"))),
         headings="no",
@@ -211,7 +211,7 @@ def test_the_archive_as_it_is_published(tmp_path: Path) -> None:
         archive.writestr("Table and Index/icd10cm_tabular_2026.xsd", "<schema/>")
         archive.writestr("Table and Index/icd10cm_tabular_2026.pdf", b"%PDF")
     path = tmp_path / "2026-code-tables-tabular-and-index.zip"
-    _, terminology = run(path, tmp_path)
+    terminology, _ = run(path, tmp_path)
     assert "S72.00XA" in preferred(terminology)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("icd10cm_tabular_2025.xml", icd_file(INJURIES))

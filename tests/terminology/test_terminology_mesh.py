@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from importing import imported
 from sample_xml import element, mesh_concept, mesh_file, mesh_record, mesh_term, text
 
 from onoma.errors import ConfigError, InputError
@@ -70,9 +71,8 @@ SUPPLEMENTARY = mesh_record(
 QUALIFIER = mesh_record("Q000628", "therapy", mesh_concept("M5", ["therapy", "TH"]), kind="Qualifier", trees=["Y11"])
 
 
-def run(source: Path, out: Path, **options: str) -> tuple[ImportReport, Terminology]:
-    report = import_terminology("mesh", source, out / "out", options=options, overwrite=True)
-    return report, Terminology.open(out / "out")
+def run(source: Path, out: Path, **options: str) -> tuple[Terminology, ImportReport]:
+    return imported("mesh", source, out / "out", **options)
 
 
 def names_of(terminology: Terminology) -> dict[str, list[tuple[str, str]]]:
@@ -111,7 +111,7 @@ def release(tmp_path: Path) -> Path:
 
 
 def test_a_release_in_records(release: Path, tmp_path: Path) -> None:
-    report, terminology = run(release, tmp_path)
+    terminology, report = run(release, tmp_path)
     assert names_of(terminology) == {
         "D000001": [
             ("Calcimycin", "label"),
@@ -158,14 +158,14 @@ def test_the_same_from_an_archive(release: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "mesh.zip", "w") as archive:
         for path in sorted(release.iterdir()):
             archive.write(path, f"2025/{path.name}")
-    _, unpacked = run(release, tmp_path / "a")
-    _, packed = run(tmp_path / "mesh.zip", tmp_path / "b")
+    unpacked, _ = run(release, tmp_path / "a")
+    packed, _ = run(tmp_path / "mesh.zip", tmp_path / "b")
     for table in ("concepts", "names", "relations", "definitions", "cross_references"):
         assert getattr(packed, table)().collect().equals(getattr(unpacked, table)().collect())
 
 
 def test_concepts_instead_of_records(release: Path, tmp_path: Path) -> None:
-    _, terminology = run(release, tmp_path, concepts="concepts")
+    terminology, _ = run(release, tmp_path, concepts="concepts")
     assert names_of(terminology) == {
         "M0000001": [("Calcimycin", "label")],
         "M0353609": [("A-23187", "label"), ("Antibiotic A23187", "exact_synonym")],
@@ -194,7 +194,7 @@ def test_concepts_instead_of_records(release: Path, tmp_path: Path) -> None:
 
 
 def test_scopes_of_terms(release: Path, tmp_path: Path) -> None:
-    _, terminology = run(release, tmp_path, scopes="exact,broad")
+    terminology, _ = run(release, tmp_path, scopes="exact,broad")
     assert names_of(terminology)["D000001"] == [("Calcimycin", "label"), ("Ionophore", "broad_synonym")]
     with pytest.raises(ConfigError, match="scopes"):
         run(release, tmp_path, scopes="exact,narrower")
@@ -205,11 +205,11 @@ def test_permuted_terms(tmp_path: Path) -> None:
     permuted = mesh_term("Infarction, Myocardial", IsPermutedTermYN="Y")
     record = mesh_record("D1", "Heart Attack", concept.replace("</TermList>", permuted + "</TermList>"))
     (tmp_path / "x.xml").write_text(mesh_file(record))
-    report, terminology = run(tmp_path / "x.xml", tmp_path)
+    terminology, report = run(tmp_path / "x.xml", tmp_path)
     assert report.notes == {"permuted terms, left out": 1}
     kept = [("Heart Attack", "label"), ("Myocardial Infarction", "exact_synonym")]
     assert names_of(terminology) == {"D1": kept}
-    _, terminology = run(tmp_path / "x.xml", tmp_path, permuted="yes")
+    terminology, _ = run(tmp_path / "x.xml", tmp_path, permuted="yes")
     assert names_of(terminology) == {"D1": [*kept, ("Infarction, Myocardial", "permuted_synonym")]}
 
 
@@ -223,7 +223,7 @@ def test_concepts_whose_relation_nobody_tells(tmp_path: Path) -> None:
         mesh_concept("M1", ["a"]),
     )
     (tmp_path / "x.xml").write_text(mesh_file(record))
-    report, terminology = run(tmp_path / "x.xml", tmp_path)
+    terminology, report = run(tmp_path / "x.xml", tmp_path)
     assert names_of(terminology)["D1"] == [
         ("a", "label"),
         ("b", "related_synonym"),
@@ -239,7 +239,7 @@ def test_what_older_years_have(tmp_path: Path) -> None:
     (tmp_path / "x.xml").write_text(
         mesh_file(mesh_record("D1", "a", concept, trees=["D01"]), mesh_record("D2", "b", mesh_concept("M2", ["b"])))
     )
-    _, terminology = run(tmp_path / "x.xml", tmp_path)
+    terminology, _ = run(tmp_path / "x.xml", tmp_path)
     assert references_of(terminology) == {"D1": [("exactMatch", "UMLS:C0000699")]}
     assert relations_of(terminology) == [("D1", "has_pharmacologic_action", "D2")]
     assert terminology.concepts().collect()["semantic_types"].to_list() == [["Antibiotic"], []]
@@ -258,7 +258,7 @@ def test_trees_as_a_filter(tmp_path: Path) -> None:
     ]
     (tmp_path / "desc.xml").write_text(mesh_file(*descriptors))
     (tmp_path / "a-supp.xml").write_text(mesh_file(*supplements, kind="Supplemental"))
-    report, terminology = run(tmp_path, tmp_path / "C", trees="C,F03")
+    terminology, report = run(tmp_path, tmp_path / "C", trees="C,F03")
     assert list(names_of(terminology)) == ["D2", "D3", "C1"]
     assert report.notes["records that are not below the trees asked for, left out"] == 3
     with pytest.raises(InputError, match=r"field trees.*known from the descriptors"):
@@ -269,7 +269,7 @@ def test_trees_as_a_filter(tmp_path: Path) -> None:
 
 
 def test_supplementary_records_by_themselves(release: Path, tmp_path: Path) -> None:
-    report, terminology = run(release / "supp2025.gz", tmp_path)
+    terminology, report = run(release / "supp2025.gz", tmp_path)
     assert list(names_of(terminology)) == ["C025735"]
     assert report.notes == {"relations to or from terms that are not among the concepts, left out": 1}
 
@@ -315,11 +315,11 @@ def test_language_of_a_translation(tmp_path: Path) -> None:
     concept = mesh_concept("M1", [heading]).replace(mesh_term(heading), "".join(terms))
     (tmp_path / "x.xml").write_text(mesh_file(mesh_record("D1", heading, concept), language="fre"), encoding="utf-8")
     for options in ({}, {"concepts": "concepts"}):
-        _, terminology = run(tmp_path / "x.xml", tmp_path, **options)
+        terminology, _ = run(tmp_path / "x.xml", tmp_path, **options)
         names = terminology.names().collect().select("text", "language", "is_preferred").rows()
         assert names == [("Cœur", "fr", True), ("Muscle cardiaque", "fr", False), ("Heart", "en", False)]
     (tmp_path / "x.xml").write_text(mesh_file(mesh_record("D1", "A[18F]", mesh_concept("M1", ["A[18F]"]))))
-    _, terminology = run(tmp_path / "x.xml", tmp_path)
+    terminology, _ = run(tmp_path / "x.xml", tmp_path)
     assert terminology.names().collect()["text"].to_list() == ["A[18F]"], "in English it is part of the name"
 
 

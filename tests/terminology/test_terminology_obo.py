@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from importing import imported
 
 from onoma.errors import ConfigError, InputError
 from onoma.files.text_files import BLOCK_BYTES
@@ -24,10 +25,7 @@ def read(
     tmp_path: Path, body: str, *, on_error: str = "strict", header: str = HEADER, **options: str
 ) -> tuple[Terminology, ImportReport]:
     (tmp_path / "x.obo").write_text(header + body, encoding="utf-8", newline="")
-    report = import_terminology(
-        "obo", tmp_path / "x.obo", tmp_path / "out", on_error=on_error, options=options, overwrite=True
-    )
-    return Terminology.open(tmp_path / "out"), report
+    return imported("obo", tmp_path / "x.obo", tmp_path / "out", on_error=on_error, **options)
 
 
 def term(code: str, *clauses: str) -> str:

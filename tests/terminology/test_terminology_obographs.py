@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from importing import imported
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
@@ -41,10 +42,7 @@ def read(
 ) -> tuple[Terminology, ImportReport]:
     text = content if isinstance(content, str) else json.dumps(content, indent=1)
     (tmp_path / "x.json").write_text(text, encoding="utf-8", newline="")
-    report = import_terminology(
-        "obographs", tmp_path / "x.json", tmp_path / "out", on_error=on_error, options=options, overwrite=True
-    )
-    return Terminology.open(tmp_path / "out"), report
+    return imported("obographs", tmp_path / "x.json", tmp_path / "out", on_error=on_error, **options)
 
 
 def rows(frame: pl.LazyFrame, *columns: str) -> list[tuple[object, ...]]:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from importing import imported
 from sample_omop import CONTENT, ENGLISH, SPANISH, Row, concept, link, write_omop
 from small_terminologies import record
 from small_terminologies import write as write_terminology
 
 from onoma.errors import ConfigError, InputError
-from onoma.terminology import ImportReport, Terminology, enrich_terminology, import_terminology, merge_terminologies
+from onoma.terminology import Terminology, enrich_terminology, merge_terminologies
 
-
-def run(source: Path, out: Path, **options: Any) -> tuple[ImportReport, Terminology]:
-    on_error = options.pop("on_error", "strict")
-    report = import_terminology("omop", source, out, on_error=on_error, options=options, overwrite=True)
-    return report, Terminology.open(out)
+run = partial(imported, "omop")
 
 
 def ids_of(terminology: Terminology) -> list[str]:
@@ -45,7 +42,7 @@ ASPIRIN = concept("1112807", "aspirin", "RxNorm", "1191", domain="Drug", kind="I
 def test_quotes_belong_to_names(tmp_path: Path) -> None:
     names = ['"Quoted"', 'inch 1/2" needle', '"', 'open "only', "it''s"]
     rows = [concept(str(number), name, "V", str(number)) for number, name in enumerate(names, 1)]
-    _, found = run(write(tmp_path / "in", rows, [("1", '"more" of it', ENGLISH)]), tmp_path / "out")
+    found, _ = run(write(tmp_path / "in", rows, [("1", '"more" of it', ENGLISH)]), tmp_path / "out")
     assert found.names().collect()["text"].to_list() == [names[0], '"more" of it', *names[1:]]
 
 
@@ -63,14 +60,14 @@ def test_quotes_belong_to_names(tmp_path: Path) -> None:
 def test_any_text_is_a_name(names: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("omop")
     rows = [concept(str(number), name, "V", str(number)) for number, name in enumerate(names, 1)]
-    _, found = run(write(folder, rows), folder / "out")
+    found, _ = run(write(folder, rows), folder / "out")
     assert found.names().collect()["text"].to_list() == names
 
 
 def test_concept_0_is_none(tmp_path: Path) -> None:
     none = concept("0", "No matching concept", "None", "No matching concept", domain="Metadata", standard="")
     links = [link("312327", "Is a", "0"), link("312327", "Maps to", "0")]
-    report, found = run(write(tmp_path / "in", [none, INFARCTION], [("0", "none", ENGLISH)], links), tmp_path / "out")
+    found, report = run(write(tmp_path / "in", [none, INFARCTION], [("0", "none", ENGLISH)], links), tmp_path / "out")
     assert (ids_of(found), report.n_names, report.n_relations) == (["312327"], 1, 0)
     assert report.notes["concept 0 (No matching concept), left out"] == 1
 
@@ -82,7 +79,7 @@ def test_codes(tmp_path: Path) -> None:
         ("concept_code", ["57054005", "I21.9"]),
         ("vocabulary:code", ["SNOMED:57054005", "ICD10CM:I21.9"]),
     ):
-        report, found = run(source, tmp_path / "out", codes=codes)
+        found, report = run(source, tmp_path / "out", codes=codes)
         assert ids_of(found) == expected
         assert report.n_relations == 1
     with pytest.raises(ConfigError, match="codes"):
@@ -92,7 +89,7 @@ def test_codes(tmp_path: Path) -> None:
 def test_code_of_several_concepts(tmp_path: Path) -> None:
     retired = concept("9", "old use of the code", "DRG", "1191", invalid="D")
     source = write(tmp_path / "in", [retired, ASPIRIN], [("9", "old synonym", ENGLISH)])
-    report, found = run(source, tmp_path / "out", codes="concept_code")
+    found, report = run(source, tmp_path / "out", codes="concept_code")
     assert found.names().collect()["text"].to_list() == ["aspirin"]
     assert report.notes["retired concepts whose code another concept has, left out"] == 1
     other = concept("8", "something else", "DRG", "1191")
@@ -100,9 +97,9 @@ def test_code_of_several_concepts(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="vocabulary:code") as caught:
         run(source, tmp_path / "out", codes="concept_code")
     assert caught.value.line == 4
-    report, found = run(source, tmp_path / "out", codes="concept_code", on_error="skip")
+    found, report = run(source, tmp_path / "out", codes="concept_code", on_error="skip")
     assert (report.n_rejected, found.names().collect()["text"].to_list()) == (1, ["aspirin"])
-    assert len(ids_of(run(source, tmp_path / "out", codes="vocabulary:code", vocabularies="RxNorm")[1])) == 1
+    assert len(ids_of(run(source, tmp_path / "out", codes="vocabulary:code", vocabularies="RxNorm")[0])) == 1
     source = write(tmp_path / "in", [other, concept("7", "a third thing", "DRG", "1191")])
     with pytest.raises(InputError, match="several concepts have this code") as caught:
         run(source, tmp_path / "out", codes="vocabulary:code")
@@ -124,7 +121,7 @@ def test_filters(options: dict[str, str], kept: list[str], tmp_path: Path) -> No
     synonyms = [("312327", "infarto agudo de miocardio", SPANISH), ("1112807", "ASA", ENGLISH)]
     links = [link("312327", "Is a", "4217142"), link("45533436", "Is a", "312327")]
     source = write(tmp_path / "in", [INFARCTION, HEART, ICD, ASPIRIN], synonyms, links)
-    report, found = run(source, tmp_path / "out", **options)
+    found, report = run(source, tmp_path / "out", **options)
     assert ids_of(found) == kept
     left_out = sum(not {first, second} <= set(kept) for first, second, *_ in links)
     assert report.notes.get("relations to or from concepts that are not there or were filtered out", 0) == left_out
@@ -147,7 +144,7 @@ def test_languages_of_synonyms(tmp_path: Path) -> None:
         ("312327", "AMI", "0"),
     ]
     source = write(tmp_path / "in", [INFARCTION, danish, klingon], synonyms)
-    report, found = run(source, tmp_path / "out")
+    found, report = run(source, tmp_path / "out")
     rows = found.names().filter(pl.col("term_type") == "synonym").select("language", "text").collect().rows()
     assert rows == [
         ("es", "infarto agudo de miocardio"),
@@ -156,15 +153,15 @@ def test_languages_of_synonyms(tmp_path: Path) -> None:
         ("und", "AMI"),
     ]
     assert report.notes["synonyms in a language that is not known (und)"] == 2
-    _, both = run(source, tmp_path / "out", languages="da,es", domains="Condition")
+    both, _ = run(source, tmp_path / "out", languages="da,es", domains="Condition")
     assert both.names().collect()["text"].to_list() == ["infarto agudo de miocardio", "akut hjerteinfarkt"]
     source = write(tmp_path / "in", [INFARCTION, ASPIRIN], [("1112807", "aspirin", SPANISH)])
-    assert ids_of(run(source, tmp_path / "out", languages="es")[1]) == ["1112807"]
+    assert ids_of(run(source, tmp_path / "out", languages="es")[0]) == ["1112807"]
 
 
 def test_synonyms_of_nobody_and_repeated(tmp_path: Path) -> None:
     synonyms = [("5", "of nobody", ENGLISH), ("1112807", "aspirin", ENGLISH), ("1112807", "ASA", ENGLISH)] * 2
-    report, found = run(write(tmp_path / "in", [ASPIRIN], synonyms), tmp_path / "out")
+    found, report = run(write(tmp_path / "in", [ASPIRIN], synonyms), tmp_path / "out")
     assert found.names().collect()["text"].to_list() == ["aspirin", "ASA"]
     assert report.notes["synonyms of concepts that are not there or were filtered out"] == 2
     assert report.notes["synonyms spelled as another name of their concept, left out"] == 3
@@ -172,7 +169,7 @@ def test_synonyms_of_nobody_and_repeated(tmp_path: Path) -> None:
 
 def test_a_name_of_two_languages_is_a_name_in_each(tmp_path: Path) -> None:
     synonyms = [("1112807", text, language) for text in ("aspirin", "ASA") for language in (ENGLISH, SPANISH)]
-    report, found = run(write(tmp_path / "in", [ASPIRIN], synonyms), tmp_path / "out")
+    found, report = run(write(tmp_path / "in", [ASPIRIN], synonyms), tmp_path / "out")
     assert found.names().select("language", "text").collect().rows() == [
         ("en", "aspirin"),
         ("es", "aspirin"),
@@ -198,11 +195,11 @@ def test_a_name_of_two_languages_is_a_name_in_each(tmp_path: Path) -> None:
 def test_successors(links: list[tuple[str, str, str]], expected: str | None, tmp_path: Path) -> None:
     rows = [concept("1", "old", "V", "a", invalid="U"), concept("2", "new", "V", "b"), concept("3", "newer", "W", "c")]
     source = write(tmp_path / "in", rows, links=[link(*entry) for entry in links])
-    concepts = run(source, tmp_path / "out")[1].concepts().collect()
+    concepts = run(source, tmp_path / "out")[0].concepts().collect()
     assert concepts["status"].to_list() == ["obsolete", "active", "active"]
     assert concepts["replaced_by"].to_list() == [expected, None, None]
     # A successor that a filter left out is still named.
-    found = run(source, tmp_path / "out", codes="vocabulary:code", vocabularies="V")[1].concepts().collect()
+    found = run(source, tmp_path / "out", codes="vocabulary:code", vocabularies="V")[0].concepts().collect()
     names = {"2": "V:b", "3": "W:c", None: None}
     assert found["replaced_by"].to_list() == [names[expected], None]
 
@@ -226,7 +223,7 @@ def test_what_may_be_used_in_place_of_a_retired_one_is_told_where_nothing_replac
         link("8", "Concept poss_eq to", "1", "D"),
         link("1", "Is a", "2"),
     ]
-    report, found = run(write(tmp_path / "in", rows, links=links), tmp_path / "out", relations=relations)
+    found, report = run(write(tmp_path / "in", rows, links=links), tmp_path / "out", relations=relations)
     assert found.to_consider() == {"3": ("2", "1"), "4": ("1",), "5": ("2", "1"), "7": ("2",)}
     assert found.successors() == {"6": "1"}
     n_named = {"no": 0, "Is a": 1, "all": 4}[relations]  # "all": 5 to itself, 6 and 8 too
@@ -242,18 +239,18 @@ def test_maps(tmp_path: Path) -> None:
         link("312327", "Mapped from", "45533436"),
     ]
     source = write(tmp_path / "in", [INFARCTION, ICD, HEART], links=links)
-    report, found = run(source, tmp_path / "out", vocabularies="ICD10CM")
+    found, report = run(source, tmp_path / "out", vocabularies="ICD10CM")
     assert found.cross_references().select("code", "relation", "source").collect().rows() == [
         ("ICD10CM:I21.9", "exactMatch", "ICD10CM"),
         ("SNOMED:57054005", "xref", "ICD10CM"),
     ]
     assert report.notes["maps to concepts that are not there"] == 1
-    assert run(source, tmp_path / "out", maps="no", codes="concept_code")[0].n_cross_references == 0
+    assert run(source, tmp_path / "out", maps="no", codes="concept_code")[1].n_cross_references == 0
 
 
 def test_others_meet_a_concept_by_the_code_of_its_vocabulary(tmp_path: Path) -> None:
     source = write(tmp_path / "in", [INFARCTION, ICD], links=[link("45533436", "Maps to", "312327")])
-    _, omop = run(source, tmp_path / "omop")
+    omop, _ = run(source, tmp_path / "omop")
     assert [hit.concept_id for hit in omop.search("SNOMED:57054005")] == ["312327", "45533436"]
     hpo = record("HP:1", "Heart attack", "MI", references=[("SNOMEDCT_US:57054005", "xref", "HP")])
     read = record("Read:G30", "Attack - heart", references=[("SNOMED:57054005", "xref", "Read")])
@@ -283,7 +280,7 @@ def test_relations(tmp_path: Path) -> None:
     source = write(tmp_path / "in", [INFARCTION, HEART, ICD], links=links)
 
     def relations(**options: str) -> set[str]:
-        found = run(source, tmp_path / "out", **options)[1].relations().collect()
+        found = run(source, tmp_path / "out", **options)[0].relations().collect()
         return set(found["relation"])
 
     assert relations() == {"is_a"}
@@ -294,7 +291,7 @@ def test_relations(tmp_path: Path) -> None:
 
 
 def test_rows_that_stand_twice(tmp_path: Path) -> None:
-    report, found = run(write(tmp_path / "in", [ASPIRIN, HEART, ASPIRIN]), tmp_path / "out")
+    found, report = run(write(tmp_path / "in", [ASPIRIN, HEART, ASPIRIN]), tmp_path / "out")
     assert report.notes["rows of CONCEPT that stand there twice"] == 1
     assert ids_of(found) == ["1112807", "4217142"]
     other = concept("1112807", "something else", "RxNorm", "1191")
@@ -302,7 +299,7 @@ def test_rows_that_stand_twice(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="occurred before") as caught:
         run(source, tmp_path / "out")
     assert caught.value.line == 4
-    report, _ = run(source, tmp_path / "out", on_error="skip")
+    _, report = run(source, tmp_path / "out", on_error="skip")
     assert report.n_rejected == 1
 
 
@@ -311,9 +308,9 @@ def test_zip_and_case_of_names(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "download.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for path in folder.iterdir():
             archive.write(path, f"vocabulary/{path.name.lower()}")
-    _, zipped = run(tmp_path / "download.zip", tmp_path / "a")
-    _, unpacked = run(folder, tmp_path / "b")
-    _, by_file = run(folder / "CONCEPT.csv", tmp_path / "c")
+    zipped, _ = run(tmp_path / "download.zip", tmp_path / "a")
+    unpacked, _ = run(folder, tmp_path / "b")
+    by_file, _ = run(folder / "CONCEPT.csv", tmp_path / "c")
     for other in (unpacked, by_file):
         assert zipped.names().collect().equals(other.names().collect())
         assert zipped.relations().collect().equals(other.relations().collect())
@@ -339,12 +336,12 @@ def test_what_is_no_download(tmp_path: Path) -> None:
         run(tmp_path / "both", tmp_path / "out")
     (tmp_path / "both" / "CONCEPT_SYNONYM.csv").unlink()
     for source in (tmp_path / "both" / "CONCEPT.csv", tmp_path / "both"):
-        report, found = run(source, tmp_path / "out")  # what lies beside another CONCEPT.csv is not this one's
+        found, report = run(source, tmp_path / "out")  # what lies beside another CONCEPT.csv is not this one's
         assert found.names().collect()["text"].to_list() == ["aspirin"]
         assert "files that the download does not have: CONCEPT_SYNONYM.csv" in report.notes
         (old / "CONCEPT.csv").unlink(missing_ok=True)
     (tmp_path / "alone").mkdir()
-    report, _ = run(write_omop(tmp_path / "alone", {"CONCEPT": [ASPIRIN]}), tmp_path / "out")
+    _, report = run(write_omop(tmp_path / "alone", {"CONCEPT": [ASPIRIN]}), tmp_path / "out")
     assert list(report.notes) == [
         "files that the download does not have: CONCEPT_SYNONYM.csv",
         "files that the download does not have: CONCEPT_RELATIONSHIP.csv",
@@ -363,7 +360,7 @@ def test_header_is_checked(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"divided by tabs.*found concept_id,concept_name"):
         run(source, tmp_path / "out")
     file.write_text(good.replace("concept_code", "CONCEPT_CODE"))
-    assert ids_of(run(source, tmp_path / "out")[1]) == ["1112807"]
+    assert ids_of(run(source, tmp_path / "out")[0]) == ["1112807"]
     file.write_text(good.splitlines()[0])
     with pytest.raises(InputError, match="no concept in it"):
         run(source, tmp_path / "out")
@@ -392,7 +389,7 @@ def test_bad_rows(name: str, row: Row, expected: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=expected) as caught:
         run(source, tmp_path / "out")
     assert (caught.value.path, caught.value.line) == (source / f"{name}.csv", len(contents[name]) + 1)
-    report, found = run(source, tmp_path / "out", on_error="skip")
+    found, report = run(source, tmp_path / "out", on_error="skip")
     assert report.n_rejected == 1
     assert ids_of(found) == ["1112807"]
 
@@ -406,7 +403,7 @@ def test_a_successor_of_another_vocabulary_is_not_one_with_the_same_code(tmp_pat
     ]
     links = [link("1", "Concept replaced by", "3"), link("4", "Concept replaced by", "2")]
     source = write(tmp_path / "in", rows, links=links)
-    concepts = run(source, tmp_path / "out", codes="concept_code", vocabularies="SNOMED")[1].concepts().collect()
+    concepts = run(source, tmp_path / "out", codes="concept_code", vocabularies="SNOMED")[0].concepts().collect()
     assert concepts.select("concept_id", "replaced_by").rows() == [("222", None), ("64", None), ("333", "64")]
 
 
@@ -417,15 +414,15 @@ def test_a_successor_whose_code_another_concept_has_is_none(tmp_path: Path) -> N
         concept("12", "retired two", "SNOMED", "2", invalid="U"),
     ]
     source = write(tmp_path / "in", rows, links=[link("12", "Concept replaced by", "10")])
-    report, found = run(source, tmp_path / "out", codes="concept_code")
+    found, report = run(source, tmp_path / "out", codes="concept_code")
     assert found.concepts().collect().select("concept_id", "replaced_by").rows() == [("1", None), ("2", None)]
     assert report.notes["concepts replaced by one whose code another concept has"] == 1
-    report, found = run(source, tmp_path / "out", codes="vocabulary:code")
+    found, report = run(source, tmp_path / "out", codes="vocabulary:code")
     assert ("SNOMED:2", "SNOMED:1") in found.concepts().collect().select("concept_id", "replaced_by").rows()
 
 
 def test_a_language_that_is_not_there(tmp_path: Path) -> None:
     source = write(tmp_path / "in", [INFARCTION], [("312327", "infarto", SPANISH)])
-    assert run(source, tmp_path / "out", languages="es,en")[1].n_names == 2
+    assert run(source, tmp_path / "out", languages="es,en")[0].n_names == 2
     with pytest.raises(InputError, match="nothing of 'fr'"):
         run(source, tmp_path / "french", languages="en,fr")

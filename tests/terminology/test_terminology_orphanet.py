@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from importing import imported
 from sample_xml import association, classification_file, disorder, element, orphanet_file, text
 
 from onoma.errors import ConfigError, InputError
@@ -27,12 +28,11 @@ def references(*content: str) -> str:
     return element("ExternalReferenceList", *content)
 
 
-def run(source: Path, out: Path, **options: str) -> tuple[ImportReport, Terminology]:
-    report = import_terminology("orphanet", source, out / "out", options=options, overwrite=True)
-    return report, Terminology.open(out / "out")
+def run(source: Path, out: Path, **options: str) -> tuple[Terminology, ImportReport]:
+    return imported("orphanet", source, out / "out", **options)
 
 
-def read(folder: Path, *disorders: str, **options: str) -> tuple[ImportReport, Terminology]:
+def read(folder: Path, *disorders: str, **options: str) -> tuple[Terminology, ImportReport]:
     (folder / "en_product1.xml").write_text(orphanet_file(*disorders), encoding="utf-8")
     return run(folder / "en_product1.xml", folder, **options)
 
@@ -49,7 +49,7 @@ def names(terminology: Terminology, code: str) -> list[tuple[str, str, str]]:
 
 def test_retired_entries(tmp_path: Path) -> None:
     referred = association("1", "Referred to", "21461")
-    report, terminology = read(
+    terminology, report = read(
         tmp_path,
         disorder("1", "Marfan syndrome", ["MFS"]),
         disorder("2", "OBSOLETE: Old", flags=(1, 8192, 256), more=association("1")),
@@ -89,13 +89,13 @@ def test_what_is_seen_from_the_other_end_is_no_replacement(tmp_path: Path) -> No
             element("DisorderDisorderAssociationType", text("Name", "Moved to"), id="21471"),
         ),
     )
-    _, terminology = read(tmp_path, disorder("1", "a", more=other_end), disorder("2", "b", flags=(8192,)))
+    terminology, _ = read(tmp_path, disorder("1", "a", more=other_end), disorder("2", "b", flags=(8192,)))
     assert terminology.concepts().collect()["replaced_by"].to_list() == [None, None]
     assert terminology.n_relations == 0
 
 
 def test_cross_references(tmp_path: Path) -> None:
-    report, terminology = read(
+    terminology, report = read(
         tmp_path,
         disorder(
             "1",
@@ -151,7 +151,7 @@ def write_languages(folder: Path) -> None:
 
 def test_languages_are_joined_by_code(tmp_path: Path) -> None:
     write_languages(tmp_path)
-    report, terminology = run(tmp_path, tmp_path / "x")
+    terminology, report = run(tmp_path, tmp_path / "x")
     assert report.notes == {}
     assert terminology.concepts().collect()["concept_id"].to_list() == ["ORPHA:1", "ORPHA:2", "ORPHA:3"]
     assert names(terminology, "ORPHA:1") == [
@@ -167,12 +167,12 @@ def test_languages_are_joined_by_code(tmp_path: Path) -> None:
     assert definitions == [(0, "A disease."), (2, "Eine Krankheit.")]
     assert terminology.cross_references().select("concept_row", "code").collect().rows() == [(0, "OMIM:1")]
 
-    _, terminology = run(tmp_path, tmp_path / "x", languages="DE,en")
+    terminology, _ = run(tmp_path, tmp_path / "x", languages="DE,en")
     assert concept(terminology, "ORPHA:1")["preferred_name"] == "Marfan-Syndrom"
     assert concept(terminology, "ORPHA:1")["semantic_types"] == ["Krankheit"]
     assert concept(terminology, "ORPHA:2")["preferred_name"] == "Only English"
 
-    _, terminology = run(tmp_path, tmp_path / "x", languages="de")
+    terminology, _ = run(tmp_path, tmp_path / "x", languages="de")
     assert terminology.names().collect()["language"].unique().to_list() == ["de"]
     with pytest.raises(InputError, match=r"nothing of 'fr'; expected some of de, en"):
         run(tmp_path, tmp_path / "x", languages="en,fr")
@@ -185,10 +185,10 @@ def test_languages_are_joined_by_code(tmp_path: Path) -> None:
 
 def test_codes_with_another_prefix(tmp_path: Path) -> None:
     entries = (disorder("1", "a"), disorder("2", "b", flags=(8192,), more=association("1")))
-    _, terminology = read(tmp_path, *entries, prefix="")
+    terminology, _ = read(tmp_path, *entries, prefix="")
     assert terminology.concepts().select("concept_id", "replaced_by").collect().rows() == [("1", None), ("2", "1")]
     assert terminology.names().collect()["source"].to_list() == ["ORPHA", "ORPHA"]
-    _, terminology = read(tmp_path, *entries, prefix="Orphanet:")
+    terminology, _ = read(tmp_path, *entries, prefix="Orphanet:")
     assert concept(terminology, "Orphanet:2")["replaced_by"] == "Orphanet:1"
 
 
@@ -199,7 +199,7 @@ def test_markup_is_taken_out(tmp_path: Path) -> None:
         ["H<sub>2</sub>O"],
         definition="<p>With <I>genu valgum</I><br />.<br/>Rare.</p> <p>Mild</p>",
     )
-    report, terminology = read(tmp_path, entry)
+    terminology, report = read(tmp_path, entry)
     assert [name for name, _, _ in names(terminology, "ORPHA:1")] == ["ACTB-related, p < 0.5", "H2O"]
     assert terminology.definitions().collect()["text"].to_list() == ["With genu valgum. Rare. Mild"]
     assert report.notes == {"texts with markup, taken out": 3}
@@ -221,7 +221,7 @@ def test_nomenclature_of_the_pack(tmp_path: Path) -> None:
         "JDBOR", element("DisorderList", entry("1", "a", "1", "Active"), entry("2", "b", "8449", "Inactive"))
     )
     (tmp_path / "x.xml").write_text(pack)
-    _, terminology = run(tmp_path / "x.xml", tmp_path)
+    terminology, _ = run(tmp_path / "x.xml", tmp_path)
     rows = terminology.concepts().select("concept_id", "status", "semantic_types").collect().rows()
     assert rows == [("ORPHA:1", "active", ["Group of disorders"]), ("ORPHA:2", "obsolete", ["Group of disorders"])]
 
@@ -236,7 +236,7 @@ def test_classifications_in_the_folder(tmp_path: Path) -> None:
             "en_product6.xml",
             element("JDBOR", element("DisorderList", element("Disorder", text("OrphaCode", "1"), genes))),
         )
-    report, terminology = run(tmp_path, tmp_path / "x")
+    terminology, report = run(tmp_path, tmp_path / "x")
     relations = terminology.relations().select("head_row", "relation", "tail_row").collect().rows()
     assert relations == [(0, "is_a", 1), (2, "is_a", 1), (0, "is_a", 2)]
     assert report.notes == {

@@ -10,6 +10,7 @@ import pyoxigraph
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from importing import imported
 
 from onoma.errors import InputError
 from onoma.files import rdf_guards, rdf_stream
@@ -33,10 +34,7 @@ def read(
     tmp_path: Path, text: str, name: str = "x.ttl", *, on_error: str = "strict", **options: str
 ) -> tuple[Terminology, ImportReport]:
     (tmp_path / name).write_text(text, encoding="utf-8", newline="")
-    report = import_terminology(
-        "owl", tmp_path / name, tmp_path / "out", on_error=on_error, options=options, overwrite=True
-    )
-    return Terminology.open(tmp_path / "out"), report
+    return imported("owl", tmp_path / name, tmp_path / "out", on_error=on_error, **options)
 
 
 def names(terminology: Terminology) -> list[tuple[object, ...]]:

@@ -7,6 +7,7 @@ import gzip
 import importlib.util
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,14 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from importing import imported
 from terminology_samples import CELLXGENE, SAMPLES, write_cellxgene
 
 from onoma.errors import InputError, UnavailableError
 from onoma.terminology import ImportReport, Terminology, import_terminology
 from onoma.terminology.readers import cellxgene
 
-
-def read(
-    source: Path | str, out: Path, *, on_error: str = "strict", **options: str
-) -> tuple[Terminology, ImportReport]:
-    report = import_terminology("cellxgene", source, out, on_error=on_error, options=options, overwrite=True)
-    return Terminology.open(out), report
+read = partial(imported, "cellxgene")
 
 
 def read_terms(tmp_path: Path, terms: object, **arguments: Any) -> tuple[Terminology, ImportReport]:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from importing import imported
 
 from onoma.errors import ConfigError, InputError
 from onoma.files.reading import OnError
@@ -24,10 +25,7 @@ def read(
     tmp_path: Path, format: str, file_name: str, data: str | bytes, /, *, on_error: str = "strict", **options: object
 ) -> tuple[Terminology, ImportReport]:
     (tmp_path / file_name).write_bytes(data if isinstance(data, bytes) else data.encode())
-    report = import_terminology(
-        format, tmp_path / file_name, tmp_path / "out", on_error=on_error, options=options, overwrite=True
-    )
-    return Terminology.open(tmp_path / "out"), report
+    return imported(format, tmp_path / file_name, tmp_path / "out", on_error=on_error, **options)
 
 
 def named(terminology: Terminology) -> dict[str, list[str]]:

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from importing import imported
 from test_terminology_umls_concepts import named
 
 from onoma.errors import InputError
-from onoma.terminology import ImportReport, Terminology, import_terminology
+from onoma.terminology import ImportReport, Terminology
 
 
 def atom(
@@ -45,10 +46,7 @@ def read(
     place.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (place / f"{name}.RRF").write_bytes(text.encode())
-    report = import_terminology(
-        "rxnorm", tmp_path / "in", tmp_path / "out", on_error=on_error, options=options, overwrite=True
-    )
-    return Terminology.open(tmp_path / "out"), report
+    return imported("rxnorm", tmp_path / "in", tmp_path / "out", on_error=on_error, **(options or {}))
 
 
 def said(terminology: Terminology) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from importing import imported
 from sample_snomed import (
     ACCEPTABLE,
     CONTENT,
@@ -28,17 +30,14 @@ from sample_snomed import (
 )
 
 from onoma.errors import ConfigError, InputError
-from onoma.terminology import ImportReport, Terminology, import_terminology
+from onoma.terminology import Terminology
 from onoma.terminology.readers import rf2
 
 ROOT = ("138875005", "20020131", "1", "900000000000074008")
 ROOT_NAME = description("8110012", "138875005", "SNOMED CT Concept (SNOMED RT+CTV3)", FSN)
 
 
-def run(source: Path, out: Path, **options: Any) -> tuple[ImportReport, Terminology]:
-    on_error = options.pop("on_error", "strict")
-    report = import_terminology("snomed", source, out, on_error=on_error, options=options, overwrite=True)
-    return report, Terminology.open(out)
+run = partial(imported, "snomed")
 
 
 def concepts_of(terminology: Terminology) -> dict[str, dict[str, Any]]:
@@ -74,7 +73,7 @@ def named(*ids: str, inactive: str = "") -> dict[str, list[Row]]:
 
 def test_state_at_a_day(tmp_path: Path) -> None:
     source = write_rf2(tmp_path / "in", CONTENT, "Full")
-    _, then = run(source, tmp_path / "out", date="20200601")
+    then, _ = run(source, tmp_path / "out", date="20200601")
     concepts = concepts_of(then)
     assert [concepts[id]["status"] for id in ("101001", "401004")] == ["obsolete", "active"]
     assert concepts["401004"]["replaced_by"] is None
@@ -86,7 +85,7 @@ def test_state_at_a_day(tmp_path: Path) -> None:
         "MI",
         "Cardiac arrest",
     ]
-    _, later = run(source, tmp_path / "out", date="20220601")
+    later, _ = run(source, tmp_path / "out", date="20220601")
     assert concepts_of(later)["401004"]["replaced_by"] == "201005"
     with pytest.raises(InputError, match="no concept with a name"):
         run(source, tmp_path / "out", date="20010101")
@@ -120,25 +119,25 @@ def test_state_is_the_last_row_up_to_the_day(
         past = [row for row in rows if row[0] == id and row[1] <= day]
         if past and max(past, key=lambda row: row[1])[2]:
             expected.add(f"name {id} {max(past, key=lambda row: row[1])[3]}")
-    _, found = run(write_rf2(folder, contents, "Full"), folder / "out", date=f"2020010{day + 1}")
+    found, _ = run(write_rf2(folder, contents, "Full"), folder / "out", date=f"2020010{day + 1}")
     assert set(found.names().collect()["text"]) == expected
 
 
 def test_full_and_snapshot_say_the_same(tmp_path: Path) -> None:
     write_rf2(tmp_path / "in", CONTENT, "Full")
     write_rf2(tmp_path / "in", CONTENT, "Snapshot")
-    _, snapshot = run(tmp_path / "in", tmp_path / "a", release="snapshot")
-    _, full = run(tmp_path / "in", tmp_path / "b", release="full")
+    snapshot, _ = run(tmp_path / "in", tmp_path / "a", release="snapshot")
+    full, _ = run(tmp_path / "in", tmp_path / "b", release="full")
     for table in ("concepts", "relations", "definitions"):
         assert getattr(snapshot, table)().collect().equals(getattr(full, table)().collect())
     assert snapshot.manifest.config["source_files"].keys().isdisjoint(full.manifest.config["source_files"])
-    _, either = run(tmp_path / "in", tmp_path / "c")
+    either, _ = run(tmp_path / "in", tmp_path / "c")
     assert either.manifest.config["source_files"] == snapshot.manifest.config["source_files"]
 
 
 def test_preferred_by_language_reference_set(tmp_path: Path) -> None:
     source = write_rf2(tmp_path / "in", CONTENT)
-    _, us = run(source, tmp_path / "out")
+    us, _ = run(source, tmp_path / "out")
     assert names_of(us, "101001") == [
         ("PT", "Heart attack"),
         ("FSN", "Heart attack (disease)"),
@@ -146,9 +145,9 @@ def test_preferred_by_language_reference_set(tmp_path: Path) -> None:
         ("SY", "MI"),
     ]
     assert us.names().filter(pl.col("language") == "ja").collect()["text"].to_list() == ["メニエール病"]
-    _, gb = run(source, tmp_path / "out", language_refset="en-GB")
+    gb, _ = run(source, tmp_path / "out", language_refset="en-GB")
     assert {row["preferred_name"] for row in concepts_of(gb).values()} == {"Myocardial infarction"}
-    _, both = run(source, tmp_path / "out", language_refset=f"{GB},en-us")
+    both, _ = run(source, tmp_path / "out", language_refset=f"{GB},en-us")
     assert concepts_of(both)["101001"]["preferred_name"] == "Myocardial infarction"
     assert [text for _, text in names_of(both, "101001")] == ["Myocardial infarction", "Heart attack"]
     with pytest.raises(InputError, match=r"nothing of 'fr'.*en-US"):
@@ -186,7 +185,7 @@ def test_main_language_reference_set(others: list[tuple[str, str]], expected: st
     }
     if expected == "gb name":
         contents["der2_cRefset_Language"].append(member("x", GB, "1113014", PREFERRED))
-    _, found = run(write_rf2(tmp_path / "in", contents), tmp_path / "out")
+    found, _ = run(write_rf2(tmp_path / "in", contents), tmp_path / "out")
     assert concepts_of(found)["101001"]["preferred_name"] == expected
 
 
@@ -200,7 +199,7 @@ def test_reference_set_that_has_no_name_is_the_largest(tmp_path: Path) -> None:
             member("c", "77777777101", "1113014", PREFERRED),
         ],
     }
-    _, found = run(write_rf2(tmp_path / "in", contents), tmp_path / "out")
+    found, _ = run(write_rf2(tmp_path / "in", contents), tmp_path / "out")
     assert concepts_of(found)["101001"]["preferred_name"] == "two"
 
 
@@ -214,9 +213,9 @@ def test_languages(tmp_path: Path) -> None:
         ],
     }
     source = write_rf2(tmp_path / "in", contents)
-    _, both = run(source, tmp_path / "out")
+    both, _ = run(source, tmp_path / "out")
     assert concepts_of(both)["101001"]["semantic_types"] == ["disorder"]  # of the English name
-    report, spanish = run(source, tmp_path / "out", languages="es")
+    spanish, report = run(source, tmp_path / "out", languages="es")
     assert list(concepts_of(spanish)) == ["101001"]
     assert spanish.names().select("language", "text").collect().rows() == [("es", "ataque (al corazón) (trastorno)")]
     assert concepts_of(spanish)["101001"]["semantic_types"] == ["disorder"]
@@ -227,7 +226,7 @@ def test_languages(tmp_path: Path) -> None:
 
 def test_inactive_descriptions_are_suppressed_names(tmp_path: Path) -> None:
     source = write_rf2(tmp_path / "in", CONTENT)
-    _, found = run(source, tmp_path / "out", inactive_descriptions="yes")
+    found, _ = run(source, tmp_path / "out", inactive_descriptions="yes")
     suppressed = found.names().filter("is_suppressed").collect()
     assert suppressed["text"].to_list() == ["Cardiac arrest"]
     assert not suppressed["is_preferred"].any()
@@ -235,7 +234,7 @@ def test_inactive_descriptions_are_suppressed_names(tmp_path: Path) -> None:
         "sct2_Concept": [concept("101001", "0")],
         "sct2_Description": [description("1111011", "101001", "old", state=("20200131", "0"))],
     }
-    _, bare = run(write_rf2(tmp_path / "gone", gone), tmp_path / "out", inactive_descriptions="yes")
+    bare, _ = run(write_rf2(tmp_path / "gone", gone), tmp_path / "out", inactive_descriptions="yes")
     assert concepts_of(bare)["101001"]["preferred_name"] == "old"
 
 
@@ -252,7 +251,7 @@ def test_semantic_types_filter(tmp_path: Path) -> None:
         "der2_cRefset_Association": [member("c", SAME_AS, "201005", "101001")],
     }
     source = write_rf2(tmp_path / "in", contents)
-    report, found = run(source, tmp_path / "out", semantic_types="disorder")
+    found, report = run(source, tmp_path / "out", semantic_types="disorder")
     assert list(concepts_of(found)) == ["201005"]
     assert concepts_of(found)["201005"]["replaced_by"] == "101001"
     assert report.notes["relations of concepts that a filter left out"] == 1
@@ -301,7 +300,7 @@ def test_successors(
 ) -> None:
     contents = named(A, B, C, inactive=A)
     contents["der2_cRefset_Association"] = [member(str(number), *link) for number, link in enumerate(links)]
-    _, found = run(write_rf2(tmp_path / "in", contents), tmp_path / "out")
+    found, _ = run(write_rf2(tmp_path / "in", contents), tmp_path / "out")
     assert concepts_of(found)[A]["replaced_by"] == replaced_by
     assert concepts_of(found)[B]["replaced_by"] is None
     assert sentences(found) == relations
@@ -322,7 +321,7 @@ def test_a_whole_edition_has_what_replaces_its_concepts(link: str, tmp_path: Pat
     source = write_rf2(tmp_path / "in", contents)
     with pytest.raises(InputError, match=r"a concept that the release does not have.*1999999003"):
         run(source, tmp_path / "out")
-    report, found = run(source, tmp_path / "out", on_error="skip")
+    found, report = run(source, tmp_path / "out", on_error="skip")
     assert report.n_rejected == 1
     assert concepts_of(found)[A]["replaced_by"] is None
 
@@ -336,7 +335,7 @@ def test_associations_that_are_not_read_are_counted(tmp_path: Path) -> None:
         member("d", "1322291000000109", A, B),
         member("e", SAME_AS, A, B, state=("20200131", "0")),
     ]
-    report, found = run(write_rf2(tmp_path / "in", contents), tmp_path / "out")
+    found, report = run(write_rf2(tmp_path / "in", contents), tmp_path / "out")
     assert report.notes["associations that are not read (MOVED TO, REFERS TO, national ones)"] == 4
     assert concepts_of(found)[A]["replaced_by"] is None
 
@@ -347,7 +346,7 @@ def test_successors_in_a_circle(tmp_path: Path) -> None:
     source = write_rf2(tmp_path / "in", contents)
     with pytest.raises(InputError, match="circle"):
         run(source, tmp_path / "out")
-    report, found = run(source, tmp_path / "out", on_error="skip")
+    found, report = run(source, tmp_path / "out", on_error="skip")
     assert report.n_rejected == 1
     assert concepts_of(found)[A]["replaced_by"] is None
 
@@ -367,13 +366,13 @@ def test_relations(tmp_path: Path) -> None:
         relationship("6114028", B, IS_A, A, characteristic="900000000000010007"),
         relationship("6115027", A, IS_A, "999999003"),
     ]
-    report, found = run(write_rf2(tmp_path / "in", contents), tmp_path / "out")
+    found, report = run(write_rf2(tmp_path / "in", contents), tmp_path / "out")
     assert sentences(found) == {(A, "finding_site", B), (A, "246075003", B)}
     assert found.n_relations == 2
     assert report.notes["relationships that are not inferred, left out"] == 1
     assert report.notes["relation types without a name, called by their id"] == 1
     assert report.notes["relationships of concepts outside the extension, left out"] == 1
-    _, without = run(tmp_path / "in", tmp_path / "out", relations="no")
+    without, _ = run(tmp_path / "in", tmp_path / "out", relations="no")
     assert without.n_relations == 0
 
 
@@ -399,7 +398,7 @@ def test_maps(tmp_path: Path) -> None:
         member("j", "900000000000497000", A, "X200E"),
         member("k", "900000000000497000", B, "XE0Uh", state=("20200131", "0")),
     ]
-    report, found = run(write_rf2(tmp_path / "in", contents), tmp_path / "out")
+    found, report = run(write_rf2(tmp_path / "in", contents), tmp_path / "out")
     ids = found.concepts().collect()["concept_id"]
     rows = found.cross_references().select("concept_row", "code", "relation").collect().iter_rows()
     assert {(ids[row], code, relation) for row, code, relation in rows} == {
@@ -412,7 +411,7 @@ def test_maps(tmp_path: Path) -> None:
     }
     assert report.n_cross_references == 6
     assert report.notes["rows of maps without a code"] == 3
-    report, _ = run(tmp_path / "in", tmp_path / "out", maps="no")
+    _, report = run(tmp_path / "in", tmp_path / "out", maps="no")
     assert report.n_cross_references == 0
 
 
@@ -426,7 +425,7 @@ def test_whole_edition_refers_to_nothing_outside(tmp_path: Path) -> None:
         run(source, tmp_path / "out")
     assert caught.value.path == source / "Snapshot/Terminology/sct2_Description_Snapshot-en_INT_20240101.txt"
     assert caught.value.line == 4
-    report, _ = run(source, tmp_path / "out", on_error="skip")
+    _, report = run(source, tmp_path / "out", on_error="skip")
     rejects = pl.read_parquet(tmp_path / "out" / "rejects.parquet")
     assert rejects.select("file", "line", "text").rows() == [
         ("sct2_Description_Snapshot-en_INT_20240101.txt", 4, "999999003"),
@@ -443,7 +442,7 @@ def test_several_editions_in_one_folder(tmp_path: Path) -> None:
     extension["sct2_Relationship"] = [relationship("6110020", C, IS_A, B)]
     write_rf2(tmp_path / "in" / "a", international)
     write_rf2(tmp_path / "in" / "b", extension, edition="XX1000999")
-    report, found = run(tmp_path / "in", tmp_path / "out")
+    found, report = run(tmp_path / "in", tmp_path / "out")
     assert {id: row["status"] for id, row in concepts_of(found).items()} == {A: "obsolete", B: "active", C: "active"}
     assert sentences(found) == {(C, "is_a", B)}
     assert report.notes["rows that stand in several files or twice, kept once"] == 1
@@ -458,12 +457,12 @@ def test_an_edition_of_another_kind_is_not_lost_in_silence(other: str, tmp_path:
     write_rf2(tmp_path / "in" / "b", named(A, B, C), other, edition="XX1000999")
     with pytest.raises(InputError, match=rf"sct2_Concept_{other}_XX1000999_20240101.*is not here as a Snapshot"):
         run(tmp_path / "in", tmp_path / "out")
-    report, found = run(tmp_path / "in", tmp_path / "out", release="snapshot")
+    found, report = run(tmp_path / "in", tmp_path / "out", release="snapshot")
     assert sorted(concepts_of(found)) == [A, B]
     file = f"sct2_Concept_{other}_XX1000999_20240101.txt"
     assert report.notes[f"editions that are not here as a Snapshot, left out: {file}"] == 1
     write_rf2(tmp_path / "in" / "b", named(A, B, C), edition="XX1000999")
-    _, found = run(tmp_path / "in", tmp_path / "both")
+    found, _ = run(tmp_path / "in", tmp_path / "both")
     assert sorted(concepts_of(found)) == [A, B, C]
 
 
@@ -474,7 +473,7 @@ def test_two_states_from_one_day(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="two states from one day") as caught:
         run(source, tmp_path / "out")
     assert caught.value.line == 3
-    report, found = run(source, tmp_path / "out", on_error="skip")
+    found, report = run(source, tmp_path / "out", on_error="skip")
     assert report.n_rejected == 1
     assert found.names().collect()["text"].to_list() == [f"name of {A} (disorder)"]
 
@@ -505,7 +504,7 @@ def test_bad_fields(column: str, value: str, problem: str, tmp_path: Path) -> No
     with pytest.raises(InputError, match=problem) as caught:
         run(source, tmp_path / "out")
     assert (caught.value.path, caught.value.line, caught.value.field) == (file, 3, column)
-    report, _ = run(source, tmp_path / "out", on_error="skip")
+    _, report = run(source, tmp_path / "out", on_error="skip")
     assert report.n_rejected == 1
 
 
@@ -524,7 +523,7 @@ def test_header_is_checked(tmp_path: Path) -> None:
         assert (caught.value.path, caught.value.line) == (file, 1)
     lines = [line.split("\t") for line in good.splitlines()]  # another order and a column more are fine
     file.write_text("\n".join("\t".join([*reversed(line), "x"]) for line in lines), encoding="utf-8")
-    _, found = run(source, tmp_path / "out")
+    found, _ = run(source, tmp_path / "out")
     assert list(concepts_of(found)) == ["101001", "201005", "301009", "401004"]
 
 
@@ -549,7 +548,7 @@ def test_what_is_no_release(tmp_path: Path) -> None:
 
 
 def test_files_that_may_be_missing(tmp_path: Path) -> None:
-    report, found = run(write_rf2(tmp_path / "in", named(A)), tmp_path / "out")
+    found, report = run(write_rf2(tmp_path / "in", named(A)), tmp_path / "out")
     assert {note for note in report.notes if "does not have" in note} == {
         f"files that the release does not have: {name}" for name in ("Relationship", "Language", "Association")
     }

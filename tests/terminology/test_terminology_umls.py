@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from importing import imported
 from sample_rrf import write_umls
 
 from onoma.errors import ConfigError, InputError
@@ -44,10 +45,7 @@ def read(
     place.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (place / f"{name}.RRF").write_bytes(text.encode())
-    report = import_terminology(
-        "umls", tmp_path / "in", tmp_path / "out", on_error=on_error, options=options, overwrite=True
-    )
-    return Terminology.open(tmp_path / "out"), report
+    return imported("umls", tmp_path / "in", tmp_path / "out", on_error=on_error, **(options or {}))
 
 
 def texts(terminology: Terminology) -> list[str]:
