@@ -78,6 +78,7 @@ def test_list() -> None:
     listed = json.loads(run("terminology", "list", "--json"))
     assert [entry["name"] for entry in listed] == list(ENTRIES)
     assert listed[0]["url"] == ENTRIES["mondo"].url
+    assert listed[0]["n_bytes"] == ENTRIES["mondo"].n_bytes
 
 
 @pytest.mark.usefixtures("only_this_machine")

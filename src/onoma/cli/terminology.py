@@ -76,7 +76,7 @@ def list_(as_json: Json = False) -> None:
             [
                 entry.name,
                 entry.title,
-                "?" if entry.size_bytes is None else size_in_words(entry.size_bytes),
+                "?" if entry.n_bytes is None else size_in_words(entry.n_bytes),
                 entry.format,
                 entry.licence,
             ]
@@ -129,7 +129,7 @@ def fetch(
         ensure_writable(import_to, KIND, overwrite=force)
     address = url or entry.url
     if address is not None:
-        show.remark(f"{entry.title} ({size_in_words(entry.size_bytes)}), {without_secrets(address)}")
+        show.remark(f"{entry.title} ({size_in_words(entry.n_bytes)}), {without_secrets(address)}")
         show.remark(f"licence: {entry.licence}; {entry.page}")
     with show.progress_bar(f"fetching {name}", "MB") as update:
         report = fetch_vocabulary(name, out, url=url, sha256=sha256, md5=md5, overwrite=force, progress=update)

@@ -28,7 +28,7 @@ class CatalogueEntry(BaseModel):
     page: str = Field(pattern=r"^https?://", description="where its publisher describes it")
     url: str | None = Field(default=None, pattern=r"^https?://", description="the file; unset: it is got by hand")
     by_hand: str | None = Field(default=None, description="how a person gets it, where it cannot be fetched")
-    size_bytes: int | None = Field(default=None, gt=0, description="of the file, about")
+    n_bytes: int | None = Field(default=None, gt=0, description="of the file, about")
     format: str = Field(description="one of `onoma.terminology.known_formats`")
     options: Mapping[str, str] = Field(default={}, description="of the format")
     licence: str = Field(description="SPDX where there is such a name, else in words")
