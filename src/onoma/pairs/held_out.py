@@ -170,13 +170,8 @@ def names_of_mentions(
     texts = mentions.to_frame().lazy().select(text=normalise_expr(pl.col("mention"), normalisation))
     texts = texts.filter(pl.col("text") != "").unique()
     names = as_terminology(terminology).names().select(text=normalise_expr(pl.col("text"), normalisation))
-    rows: RowArray = (
-        (names.with_row_index("row").join(texts, on="text", how="semi").select(pl.col("row").cast(pl.Int64)).collect())[
-            "row"
-        ]
-        .sort()
-        .to_numpy()
-    )
+    named_so = names.with_row_index("row").join(texts, on="text", how="semi").select(pl.col("row").cast(pl.Int64))
+    rows: RowArray = named_so.collect()["row"].sort().to_numpy()
     return rows
 
 
