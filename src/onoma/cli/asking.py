@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from onoma.cli.options import divided
 from onoma.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from onoma.linking import Linker
+    from onoma.linking.settings import Stage
 
 Stages = Annotated[
     str | None,
@@ -69,6 +71,18 @@ Certainty = Annotated[
         help="With --min-precision: how certain it shall be that the precision is so high, as in onoma linker tune.",
     ),
 ]
+
+
+def asked_stages(stages: str | None) -> tuple[Stage, ...] | None:
+    """The stages that ``--stages`` names, in the order in which they run.
+
+    Raises:
+        ConfigError: one is not a stage, or none of them finds concepts.
+    """
+    from onoma.linking.settings import ordered_stages
+
+    wanted = divided(stages)
+    return None if wanted is None else ordered_stages(wanted)
 
 
 def least_confidence(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from onoma.cli.asking import ExpectTypes, Languages, SemanticTypes, Sources, Stages, Under
+from onoma.cli.asking import ExpectTypes, Languages, SemanticTypes, Sources, Stages, Under, asked_stages
 from onoma.cli.commands import Commands
 from onoma.cli.options import (
     CodeColumn,
@@ -18,7 +18,6 @@ from onoma.cli.options import (
     MentionEncoding,
     Precision,
     Settings,
-    divided,
     mention_format,
     parse_assignments,
 )
@@ -155,7 +154,6 @@ def run(
     from onoma.encoders import open_encoder
     from onoma.linking import Asking, Filters, Linker, Preparation
     from onoma.linking.baselines import get_baseline
-    from onoma.linking.settings import ordered_stages
 
     if (encoder is not None) == (linker is not None or baseline is not None):
         raise ConfigError(
@@ -192,7 +190,7 @@ def run(
         )
     written = mention_format(column, code_column, encoding, [*([data] if task == "own" else []), *learned])
     filters = Filters.of(semantic_types=semantic_type, sources=source, languages=language, under=under)
-    asking = Asking(stages=divided(stages), filters=filters, expected_types=tuple(expect_type or ()))
+    asking = Asking(stages=asked_stages(stages), filters=filters, expected_types=tuple(expect_type or ()))
     if linker is None and asking != Asking():
         raise ConfigError(
             "--stages, --semantic-type, --source, --language, --under and --expect-type are for --linker."
@@ -203,7 +201,7 @@ def run(
     chosen = None if baseline is None else get_baseline(baseline, parse_assignments(settings or []))
     linking = None if linker is None else Linker.open(linker, database=database)
     if linking is not None and chosen is None:
-        asked = ordered_stages(asking.stages or linking.settings.stages)
+        asked = asking.stages or linking.settings.stages
         show.calibration_out_of_force(linking.settings, asked)
         if filters.are_set:
             show.confidences_under_filters(linking.settings, asked)

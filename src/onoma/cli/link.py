@@ -23,9 +23,10 @@ from onoma.cli.asking import (
     Sources,
     Stages,
     Under,
+    asked_stages,
     least_confidence,
 )
-from onoma.cli.options import Database, Json, LinkerFolder, TopK, divided
+from onoma.cli.options import Database, Json, LinkerFolder, TopK
 from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, Strengths, preparation
 from onoma.errors import ConfigError
 
@@ -89,7 +90,6 @@ def link(
     """
     from onoma.cli import show
     from onoma.linking import Linker
-    from onoma.linking.settings import ordered_stages
 
     opened = Linker.open(linker, database=database).only(
         semantic_types=semantic_type, sources=source, languages=language, under=under
@@ -100,14 +100,14 @@ def link(
     threshold = least_confidence(opened, min_confidence, min_precision, certainty)
     asked: dict[str, Any] = {
         "top_k": top_k,
-        "stages": divided(stages),
+        "stages": asked_stages(stages),
         "expected_types": expect_type or (),
         "no_concept_below": threshold,
     }
     if stages is not None and threshold is None:
-        show.calibration_out_of_force(opened.settings, ordered_stages(asked["stages"]))
+        show.calibration_out_of_force(opened.settings, asked["stages"])
     if semantic_type or source or language or under:
-        show.confidences_under_filters(opened.settings, None if stages is None else ordered_stages(asked["stages"]))
+        show.confidences_under_filters(opened.settings, asked["stages"])
     if expand is not None and context is None and not tabbed:
         raise ConfigError("--expand looks for short forms in contexts, and there are none: give --context or --tabbed.")
     opened.link([], **asked)  # refuses what cannot be asked, before anything is read

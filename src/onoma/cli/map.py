@@ -18,9 +18,10 @@ from onoma.cli.asking import (
     Sources,
     Stages,
     Under,
+    asked_stages,
     least_confidence,
 )
-from onoma.cli.options import Database, Encoding, LinkerFolder, divided
+from onoma.cli.options import Database, Encoding, LinkerFolder
 from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, Strengths, preparation
 
 
@@ -104,22 +105,20 @@ def map_(
     from onoma.linking.confidence_metrics import threshold_in_words
     from onoma.linking.filters import Filters
     from onoma.linking.folder import open_settings
-    from onoma.linking.settings import ordered_stages
     from onoma.mapping import map_table
 
     if abbreviations is not None and is_same(output, abbreviations):
         raise InputError(
             "the output would be written over the table of abbreviations", path=output, fix="choose another output"
         )
-    threshold = min_confidence
-    if stages is not None or min_precision is not None or certainty is not None:
+    threshold, asked = min_confidence, asked_stages(stages)
+    if asked is not None or min_precision is not None or certainty is not None:
         opened = Linker.open(linker, database=database)
         threshold = least_confidence(opened, min_confidence, min_precision, certainty)
-        if stages is not None and threshold is None:
-            show.calibration_out_of_force(opened.settings, ordered_stages(divided(stages) or ()))
+        if asked is not None and threshold is None:
+            show.calibration_out_of_force(opened.settings, asked)
     filters = Filters.of(semantic_types=semantic_type, sources=source, languages=language, under=under)
     if filters.are_set:
-        asked = None if stages is None else ordered_stages(divided(stages) or ())
         show.confidences_under_filters(open_settings(linker), asked)
     wanted = preparation(abbreviations, expand, composites=composites, spelling=spelling, strengths=strengths)
     try:
@@ -134,7 +133,7 @@ def map_(
                 quoting=quoting,
                 top_k=top_k,
                 preparation=wanted,
-                asking=Asking(divided(stages), threshold, filters, tuple(expect_type or ())),
+                asking=Asking(asked, threshold, filters, tuple(expect_type or ())),
                 workers=workers,
                 engine=engine,
                 address=address,
