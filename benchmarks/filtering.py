@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from onoma.indexes import ApproximateIndex, Index, SignBitIndex, VectorStore
+from onoma.indexes import ApproximateIndex, SignBitIndex, VectorStore
 from onoma.linking import Linker
 from onoma.linking.searching import AllowedTexts, DenseSearch
 from onoma.types import FloatArray, RowArray
@@ -72,13 +72,13 @@ def main() -> None:
         "sign-bits": SignBitIndex,
         "approximate": ApproximateIndex,
     }
-    other: Index | None = kinds[options.index].build(store) if options.index else None
+    other = kinds[options.index].build(store) if options.index else None
     random = np.random.default_rng(options.seed)
     found: dict[str, Any] = {"names": len(store), "index": options.index or linker.manifest.config.get("index")}
     for source in options.source:
         chosen = linker.only(sources=source)
         texts = AllowedTexts.of(chosen.allowed_entries, chosen.dictionary)
-        search = chosen.dense_search if other is None else DenseSearch(other, store, texts)
+        search = chosen.dense_search if other is None else DenseSearch(other, texts)
         assert texts.mask is not None  # a source was asked for
         rows, others = np.flatnonzero(texts.mask), np.flatnonzero(~texts.mask)
         found[source] = {

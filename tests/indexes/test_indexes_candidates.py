@@ -263,10 +263,10 @@ def stopping() -> ApproximateIndex:
 
 def test_only_queries_whose_best_is_far_go_on_to_other_lists(stopping: ApproximateIndex) -> None:
     """Each query gets what an index gives that looks through the first lists only, or through all."""
-    stored = stopping._vectors.part(3000, 3030)
+    stored = stopping.vectors.part(3000, 3030)
     held_out = [clustered(60, 33, seed=1), 5 * clustered(30, 33, seed=2)]
     queries = np.concatenate([*held_out, stored, np.zeros((1, 33), np.float32)])
-    vectors, lists, early_stop = stopping._vectors, stopping._lists, stopping.early_stop
+    vectors, lists, early_stop = stopping.vectors, stopping._lists, stopping.early_stop
     assert lists is not None
     assert early_stop is not None
     rows, scores = stopping.search(queries, k=7)
@@ -305,8 +305,8 @@ def test_stopping_early_loses_no_more_than_allowed() -> None:
     assert lists is not None
     assert early_stop is not None
     assert early_stop.first_lists <= index._n_lists // 2
-    pairs = approximate._nearest_pairs(index._vectors, lists)
-    first_only = ApproximateIndex(index._vectors, lists)
+    pairs = approximate._nearest_pairs(index.vectors, lists)
+    first_only = ApproximateIndex(index.vectors, lists)
     first_only._n_lists = early_stop.first_lists
     rows, scores = first_only.search(vectors[pairs.rows], k=2)
     best = np.where(rows[:, 0] == pairs.rows, scores[:, 1], scores[:, 0])

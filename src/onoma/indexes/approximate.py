@@ -191,7 +191,7 @@ class ApproximateIndex(CandidateIndex):
         if self._lists is not None:
             more = len(self) / max(len(rows), 1) * (MORE_AMONG_SOME if self._selector is None else 1)
             other._n_lists = min(self._lists.nlist, math.ceil(self._n_lists * more))
-            is_one = np.zeros(len(self._vectors), np.bool_)
+            is_one = np.zeros(len(self.vectors), np.bool_)
             is_one[rows] = True
             other._bits = np.packbits(is_one, bitorder="little")
             other._selector = faiss.IDSelectorBitmap(len(is_one), faiss.swig_ptr(other._bits))

@@ -67,7 +67,7 @@ class CandidateIndex(ABC):
     _candidates_per_result = CANDIDATES_PER_RESULT
 
     def __init__(self, vectors: VectorStore, *, candidates: int) -> None:
-        self._vectors, self._candidates = vectors, checked_candidates(candidates)
+        self.vectors, self._candidates = vectors, checked_candidates(candidates)
         self._exact = ExactIndex(vectors)
         self._rows: RowArray | None = None
         """Those that are searched; unset: all."""
@@ -78,7 +78,7 @@ class CandidateIndex(ABC):
     @property
     def width(self) -> int:
         """Components of a vector."""
-        return self._vectors.width
+        return self.vectors.width
 
     def __len__(self) -> int:
         return len(self._exact)
@@ -98,7 +98,7 @@ class CandidateIndex(ABC):
             ShapeError: the queries have another width, or are no matrix.
             InputError: a query is not finite, or ``k`` is less than 1.
         """
-        queries, k = check_queries(queries, width=self.width, max_norm=self._vectors.max_norm, k=k)
+        queries, k = check_queries(queries, width=self.width, max_norm=self.vectors.max_norm, k=k)
         k = min(k, len(self))
         wanted = max(self._candidates, self._candidates_per_result * k)
         if not self._can_guess or EXHAUSTIVE_SHARE * wanted >= len(self):
@@ -128,9 +128,9 @@ class CandidateIndex(ABC):
                 if len(rows) < k:
                     candidates[place] = self._exact.search(own[place : place + 1], k=k)[0][0]
             if len(candidates[0]) > _ROWS_OF_A_THREAD:  # then it is the only one
-                rows, scores = best_rows(self._vectors, own[0], candidates[0], k)
+                rows, scores = best_rows(self.vectors, own[0], candidates[0], k)
                 return rows[None], scores[None]
-            return best_rows_of_each(self._vectors, own, candidates, k)
+            return best_rows_of_each(self.vectors, own, candidates, k)
 
         parts = on_threads(best, range(0, len(queries), step))
         return np.concatenate([rows for rows, _ in parts]), np.concatenate([scores for _, scores in parts])

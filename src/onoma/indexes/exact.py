@@ -52,7 +52,7 @@ class ExactIndex:
     is_approximate = False
 
     def __init__(self, vectors: FloatArray | VectorStore, *, max_norm: float | None = None) -> None:
-        self._vectors = vectors if isinstance(vectors, VectorStore) else VectorStore(vectors, max_norm=max_norm)
+        self.vectors = vectors if isinstance(vectors, VectorStore) else VectorStore(vectors, max_norm=max_norm)
         self._rows: RowArray | None = None
         """Those that are searched; unset: all."""
 
@@ -62,10 +62,10 @@ class ExactIndex:
     @property
     def width(self) -> int:
         """Components of a vector."""
-        return self._vectors.width
+        return self.vectors.width
 
     def __len__(self) -> int:
-        return len(self._vectors) if self._rows is None else len(self._rows)
+        return len(self.vectors) if self._rows is None else len(self._rows)
 
     def among(self, rows: RowArray) -> ExactIndex:
         """See `NarrowableIndex.among`."""
@@ -80,7 +80,7 @@ class ExactIndex:
             ShapeError: the queries have another width, or are no matrix.
             InputError: a query or a vector is not finite, or ``k`` is less than 1.
         """
-        queries, k = check_queries(queries, width=self.width, max_norm=self._vectors.max_norm, k=k)
+        queries, k = check_queries(queries, width=self.width, max_norm=self.vectors.max_norm, k=k)
         k = min(k, len(self))
         rows = np.empty((len(queries), k), np.int64)
         scores = np.empty((len(queries), k), np.float32)
@@ -92,12 +92,12 @@ class ExactIndex:
             tile = queries[start : start + step]
             maxima = self._block_maxima(tile)
             for position, query in enumerate(tile, start):
-                slack = rounding_slack(query, max_norm=self._vectors.max_norm)
+                slack = rounding_slack(query, max_norm=self.vectors.max_norm)
                 blocks = _candidate_blocks(maxima[position - start], k, slack=slack)
                 candidates = (blocks[:, None] * _BLOCK_ROWS + np.arange(_BLOCK_ROWS)).ravel()
                 candidates = candidates[candidates < len(self)]
                 candidates = candidates if self._rows is None else self._rows[candidates]
-                rows[position], scores[position] = best_rows(self._vectors, query, candidates, k)
+                rows[position], scores[position] = best_rows(self.vectors, query, candidates, k)
         return rows, scores
 
     def _block_maxima(self, queries: FloatArray) -> FloatArray:
@@ -121,7 +121,7 @@ class ExactIndex:
         return np.ascontiguousarray(maxima.T)
 
     def _tile(self, here: slice) -> FloatArray:
-        return self._vectors.part(here.start, here.stop) if self._rows is None else self._vectors.take(self._rows[here])
+        return self.vectors.part(here.start, here.stop) if self._rows is None else self.vectors.take(self._rows[here])
 
 
 def _candidate_blocks(maxima: FloatArray, k: int, *, slack: float) -> RowArray:

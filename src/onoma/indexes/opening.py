@@ -28,7 +28,7 @@ from onoma.indexes import approximate, sign_bits
 from onoma.indexes.candidate_search import CANDIDATES
 from onoma.indexes.exact import ExactIndex
 from onoma.indexes.pgvector_folder import build_in_table, is_table_kind, open_in_table
-from onoma.indexes.protocol import Index
+from onoma.indexes.protocol import StoredIndex
 from onoma.indexes.recall import find_true_answers
 from onoma.indexes.records import (
     FORMAT_VERSION,
@@ -158,7 +158,9 @@ def build_index(
     return record
 
 
-def open_index(folder: str | Path, *, database: str | None = None, checksums: Mapping[str, str] | None = None) -> Index:
+def open_index(
+    folder: str | Path, *, database: str | None = None, checksums: Mapping[str, str] | None = None
+) -> StoredIndex:
     """Open what `build_index` built; vectors are mapped, not read.
 
     Args:
@@ -199,7 +201,7 @@ def _open(
     candidates: int | None,
     early_stop: approximate.EarlyStop | None,
     checksums: Mapping[str, str],
-) -> Index:
+) -> StoredIndex:
     if kind == "exact" or candidates is None:
         return ExactIndex(vectors)
     if kind == "sign-bits":

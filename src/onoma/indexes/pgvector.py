@@ -212,6 +212,11 @@ class PgVectorIndex:
         return self.record.max_norm
 
     @property
+    def vectors(self) -> Self:
+        """See `StoredIndex.vectors`."""
+        return self
+
+    @property
     def is_approximate(self) -> bool:
         """See `Index.is_approximate`."""
         return self.record.approximate is not None

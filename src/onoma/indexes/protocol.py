@@ -69,3 +69,11 @@ class StoredVectors(Protocol):
 
     def take(self, rows: RowArray) -> FloatArray:
         """Vectors of these rows, float32, shape (n, W)."""
+
+
+class StoredIndex(Index, Protocol):
+    """An index that gives the vectors that it searches."""
+
+    @property
+    def vectors(self) -> StoredVectors:
+        """By the rows that `search` finds."""

@@ -152,7 +152,7 @@ class SignBitIndex(CandidateIndex):
         directions = np.zeros((len(queries), 8 * self._signs.shape[1]), np.float32)
         # As long as the vectors: a longer or shorter query asks for the same.
         lengths = np.sqrt(np.einsum("qw,qw->q", queries, queries, dtype=np.float64))[:, None]
-        factors = np.divide(self._vectors.max_norm, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        factors = np.divide(self.vectors.max_norm, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         moved = (queries * factors).astype(np.float32) - _QUERY_CENTRING * self._centre
         largest = np.abs(moved).max(axis=1, keepdims=True)
         np.divide(moved, largest, out=directions[:, : self.width], where=largest > 0)

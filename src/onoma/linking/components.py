@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from onoma.encoders import Encoder
 from onoma.errors import ConfigError, InputError, check_several
-from onoma.indexes import Index
 from onoma.indexes.char_ngrams import CharNgramIndex
-from onoma.indexes.protocol import StoredVectors
+from onoma.indexes.protocol import StoredIndex
 from onoma.linking.confidence import Confidence
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.facts import TerminologyFacts
@@ -51,8 +50,7 @@ class Components:
         facts: What filters ask for.
         words: How many of the texts have each word.
         encoder: Mentions to vectors.
-        index: Search of the texts' vectors.
-        vectors: These vectors.
+        index: Search of the texts' vectors, and these.
         ngrams: Search of the texts' character n-grams.
         reranker: The cross-encoder.
         prior: How often each concept is meant, int64, shape (C,); unset: not known.
@@ -67,8 +65,7 @@ class Components:
     facts: TerminologyFacts
     words: NameWords
     encoder: Encoder | None = None
-    index: Index | None = None
-    vectors: StoredVectors | None = None
+    index: StoredIndex | None = None
     ngrams: CharNgramIndex | None = None
     reranker: Reranker | None = None
     prior: RowArray | None = None
@@ -85,7 +82,7 @@ class Components:
     @functools.cached_property
     def dense(self) -> DenseSearch | None:
         """Search by vectors among these texts."""
-        return None if self.index is None else DenseSearch(self.index, self.vectors, self.texts)
+        return None if self.index is None else DenseSearch(self.index, self.texts)
 
     @functools.cached_property
     def sparse(self) -> SparseSearch | None:

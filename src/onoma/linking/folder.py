@@ -29,14 +29,11 @@ from onoma.artifacts.system import is_of_system
 from onoma.encoders import Encoder, cross_encoder, open_encoder
 from onoma.encoders.catalogue import known_names
 from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError, checked_path
-from onoma.indexes import Index, char_ngrams
+from onoma.indexes import char_ngrams
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.opening import open_index
-from onoma.indexes.pgvector import PgVectorIndex
 from onoma.indexes.pgvector_folder import TABLE_FILE
-from onoma.indexes.protocol import StoredVectors
-from onoma.indexes.records import read_index_record
-from onoma.indexes.vector_store import VectorStore
+from onoma.indexes.protocol import StoredIndex
 from onoma.linking.components import Components
 from onoma.linking.dictionary import NAMES_FILES, NameDictionary
 from onoma.linking.facts import TerminologyFacts
@@ -97,13 +94,12 @@ def open_components(folder: Path, manifest: Manifest, *, database: str | None = 
     if database is not None and TABLE_FILE not in manifest.files:
         raise ConfigError(f"{folder} has its vectors in files, not in a database: leave the database out.")
     encoder = _open_encoder(folder, manifest)
-    index: Index | None = None
-    vectors: StoredVectors | None = None
+    index: StoredIndex | None = None
     try:
         dictionary = NameDictionary.open(folder, normalisation=str(manifest.config["normalisation"]))
         if encoder is not None:
             checksums = {name: entry.sha256 for name, entry in manifest.files.items()}
-            index, vectors = open_vectors(folder, database=database, checksums=checksums)
+            index = open_index(folder, database=database, checksums=checksums)
             _check_shape(folder, (len(index), index.width), (dictionary.n_texts, encoder.width))
         components = Components(
             dictionary=dictionary,
@@ -111,7 +107,6 @@ def open_components(folder: Path, manifest: Manifest, *, database: str | None = 
             lookup=NameLookup.open(folder, dictionary.texts),
             encoder=encoder,
             index=index,
-            vectors=vectors,
             ngrams=_open_ngrams(folder, manifest, n_texts=dictionary.n_texts),
             facts=TerminologyFacts.open(folder, dictionary),
             reranker=_open_reranker(folder, manifest),
@@ -126,20 +121,6 @@ def open_components(folder: Path, manifest: Manifest, *, database: str | None = 
         if is_of_system(error):
             raise
         raise DamagedArtifactError(f"{folder} cannot be read ({error}). Build the linker again.") from None
-
-
-def open_vectors(
-    folder: Path, *, database: str | None = None, checksums: Mapping[str, str] | None = None
-) -> tuple[Index, StoredVectors]:
-    """The index of a linker's vectors, and the vectors; see `open_index`.
-
-    Raises:
-        OnomaError: they cannot be opened; see `open_components`.
-    """
-    index = open_index(folder, database=database, checksums=checksums)
-    if isinstance(index, PgVectorIndex):
-        return index, index
-    return index, VectorStore.open(folder, max_norm=read_index_record(folder).max_norm)
 
 
 def is_of_earlier_release(settings: LinkerSettings, config: Mapping[str, Any]) -> bool:

@@ -11,9 +11,9 @@ import polars as pl
 
 from onoma.encoders import Encoder, EncoderFolder
 from onoma.encoders.kept_parts import KeptParts
+from onoma.indexes.opening import open_index
 from onoma.indexes.pgvector import PgVectorIndex
 from onoma.indexes.vector_store import PART_ROWS, SCALES_FILE, VectorStore, rounded
-from onoma.linking.folder import open_vectors
 from onoma.types import BoolArray, CountProgress, FloatArray, RowArray
 
 
@@ -49,7 +49,7 @@ class KnownVectors:
     ) -> None:
         self._encoder = written_with
         self._encode = encodes_with.encode if kept is None else partial(kept.encode, encodes_with)
-        _, self._vectors = open_vectors(folder, database=database)
+        self._vectors = open_index(folder, database=database).vectors
         has_scales = (folder / SCALES_FILE).exists()
         self._scales: FloatArray | None = np.load(folder / SCALES_FILE, mmap_mode="r") if has_scales else None
         self._texts = pl.DataFrame({"text": pl.Series(list(texts), dtype=pl.String)}).with_row_index("row")

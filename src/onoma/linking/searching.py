@@ -12,10 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
-from onoma.errors import InputError
 from onoma.indexes import ExactIndex, Index
 from onoma.indexes.char_ngrams import CharNgramIndex, NgramVector
-from onoma.indexes.protocol import NarrowableIndex, StoredVectors
+from onoma.indexes.protocol import NarrowableIndex, StoredIndex, StoredVectors
 from onoma.indexes.scoring import exact_scores
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.settings import Stage
@@ -105,29 +104,19 @@ class DenseSearch:
 
     Args:
         index: Of the vectors of all texts.
-        vectors: The same vectors, to score given texts: for fusion and for filters that leave few.
         allowed: Which texts may be an answer.
     """
 
-    def __init__(self, index: Index, vectors: StoredVectors | None, allowed: AllowedTexts) -> None:
-        self._index, self._vectors, self._allowed = index, vectors, allowed
+    def __init__(self, index: StoredIndex, allowed: AllowedTexts) -> None:
+        self._index, self._allowed = index, allowed
 
     def __repr__(self) -> str:
         return f"DenseSearch({self._index!r})"
 
     @property
     def vectors(self) -> StoredVectors:
-        """Of all texts.
-
-        Raises:
-            InputError: only the index was given.
-        """
-        if self._vectors is None:
-            raise InputError(
-                "this linker was made in memory of an index alone; to score given texts it needs their vectors",
-                field="vectors",
-            )
-        return self._vectors
+        """Of all texts, to score given ones: for fusion and for filters that leave few."""
+        return self._index.vectors
 
     @cached_property
     def _among_few(self) -> Index | None:
