@@ -17,11 +17,10 @@ checksums of all files belong into the manifest of the artefact that the folder 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import get_args
-
-import numpy as np
 
 from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, checked_path, one_of
 from onoma.indexes import approximate, sign_bits
@@ -41,10 +40,17 @@ from onoma.indexes.records import (
     write_index_record,
 )
 from onoma.indexes.scoring import checked_candidates
-from onoma.indexes.vector_store import VECTORS_FILE, VectorStore, check_part, check_precision, write_vectors
+from onoma.indexes.vector_store import (
+    VECTORS_FILE,
+    VectorStore,
+    as_given,
+    check_precision,
+    cosines_with_stored,
+    in_parts,
+    write_vectors,
+)
 from onoma.types import FloatArray
 
-_GIVEN_FOLDER = "as-given"
 _COMPARED_ROWS = 10_000
 
 
@@ -109,51 +115,40 @@ def build_index(
     if (place / VECTORS_FILE).exists():  # it may be what ``vectors`` maps
         raise ArtifactExistsError(f"{place} holds {VECTORS_FILE} already. Build the index in another folder.")
     there_before = set(place.iterdir())
-    aside = place / _GIVEN_FOLDER
     early_stop: approximate.EarlyStop | None = None
     try:
-        given: VectorStore
-        if isinstance(vectors, np.ndarray) or not isinstance(vectors, Iterable):
-            check_part(vectors, width=None)
-            given = VectorStore(vectors)
-            store = write_vectors(place, given.parts() if len(given) else [vectors], precision=stored_as)
-        elif stored_as == "fp32":
-            given = store = write_vectors(place, vectors)
-        else:
-            aside.mkdir(exist_ok=True)
-            given = write_vectors(aside, vectors)
-            store = write_vectors(place, given.parts() if len(given) else [given.part(0, 0)], precision=stored_as)
-        truth = find_true_answers(given, queries=queries)
-        if chosen == "sign-bits":
-            sign_bits.write_signs(place, store)
-            if candidates is None:
-                of_stored = truth if stored_as == "fp32" else find_true_answers(store, queries=queries)
-                rescored = sign_bits.enough_candidates(place, of_stored)
-        elif chosen == "approximate":
-            lists = approximate.ApproximateIndex.build(store, candidates=rescored or approximate.CANDIDATES)
-            lists.save(place)
-            early_stop = lists.early_stop
-        record = IndexRecord(
-            format_version=FORMAT_VERSION,
-            kind=chosen,
-            precision=stored_as,
-            n_vectors=len(store),
-            width=store.width,
-            max_norm=store.max_norm,
-            candidates=rescored,
-            agreement=_agreement(given, store),
-            recall=truth.recall_of(_open(place, chosen, store, rescored, early_stop, {})),
-            early_stop=early_stop,
-        )
+        with contextlib.ExitStack() as stack:
+            if stored_as == "fp32":
+                given = store = write_vectors(place, in_parts(vectors))
+            else:
+                given = stack.enter_context(as_given(vectors, place))
+                store = write_vectors(place, given.parts(), precision=stored_as)
+            truth = find_true_answers(given, queries=queries)
+            if chosen == "sign-bits":
+                sign_bits.write_signs(place, store)
+                if candidates is None:
+                    of_stored = truth if stored_as == "fp32" else find_true_answers(store, queries=queries)
+                    rescored = sign_bits.enough_candidates(place, of_stored)
+            elif chosen == "approximate":
+                lists = approximate.ApproximateIndex.build(store, candidates=rescored or approximate.CANDIDATES)
+                lists.save(place)
+                early_stop = lists.early_stop
+            record = IndexRecord(
+                format_version=FORMAT_VERSION,
+                kind=chosen,
+                precision=stored_as,
+                n_vectors=len(store),
+                width=store.width,
+                max_norm=store.max_norm,
+                candidates=rescored,
+                agreement=_agreement(given, store),
+                recall=truth.recall_of(_open(place, chosen, store, rescored, early_stop, {})),
+                early_stop=early_stop,
+            )
     except BaseException:
-        for file in set(place.iterdir()) - there_before - {aside}:
+        for file in set(place.iterdir()) - there_before:
             file.unlink()
         raise
-    finally:
-        if aside.exists():
-            for file in aside.iterdir():
-                file.unlink()
-            aside.rmdir()
     write_index_record(place, record)
     return record
 
@@ -237,10 +232,8 @@ def _agreement(given: VectorStore, stored: VectorStore) -> PrecisionAgreement:
     if given.precision == stored.precision:
         return PrecisionAgreement(mean_cosine=1.0, lowest_cosine=1.0)
     rows = given.spaced_rows(_COMPARED_ROWS)
-    true, found = given.take(rows).astype(np.float64), stored.take(rows).astype(np.float64)
-    lengths = np.sqrt(np.square(true).sum(axis=1) * np.square(found).sum(axis=1))
-    cosines = np.divide((true * found).sum(axis=1), lengths, out=np.ones(len(rows)), where=lengths > 0)
+    cosines = cosines_with_stored(given.take(rows), stored.take(rows))
     return PrecisionAgreement(
         mean_cosine=round(float(cosines.mean()), 6) if len(rows) else 1.0,
-        lowest_cosine=round(float(cosines.min()), 6) if len(rows) else 1.0,
+        lowest_cosine=round(float(cosines.min(initial=1.0)), 6),
     )

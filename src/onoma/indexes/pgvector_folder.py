@@ -10,9 +10,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -27,7 +26,7 @@ from onoma.indexes.pgvector_server import TableName, check_server, connect, in_w
 from onoma.indexes.pgvector_tables import write_vectors as write_table
 from onoma.indexes.recall import measure_recall
 from onoma.indexes.records import FORMAT_VERSION, IndexRecord, TableKind, write_index_record
-from onoma.indexes.vector_store import VectorStore, write_vectors
+from onoma.indexes.vector_store import VectorStore, as_given
 from onoma.types import FloatArray
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def build_in_table(
     place = TablePlace(table=table, written_in=tuple(written_in))
     (folder / TABLE_FILE).write_text(place.model_dump_json() + "\n", encoding="utf-8")
     with (
-        _stored(vectors, folder) as store,
+        as_given(vectors, folder) as store,
         PgVectorIndex.build(
             string,
             table,
@@ -193,13 +192,3 @@ def read_place(folder: Path) -> TablePlace:
             raise
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         raise DamagedArtifactError(f"{file} cannot be read ({reason}). Build the index again.") from None
-
-
-@contextlib.contextmanager
-def _stored(vectors: FloatArray | Iterable[FloatArray], folder: Path) -> Iterator[VectorStore]:
-    """The vectors as one; those that come in parts lie in the folder as long as the block lasts."""
-    if isinstance(vectors, np.ndarray):
-        yield VectorStore(vectors)
-        return
-    with tempfile.TemporaryDirectory(prefix="as-given-", dir=folder) as aside:
-        yield write_vectors(Path(aside), vectors)

@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onoma.errors import (
@@ -32,7 +31,7 @@ from onoma.indexes.pgvector_limits import COLUMN_TYPES, MOST_COMPONENTS, TablePr
 from onoma.indexes.pgvector_server import GRAPH_KEY, ID_KEY, TableName, one_row, seeing_extension, words_of
 from onoma.indexes.recall import Recall
 from onoma.indexes.records import PrecisionAgreement
-from onoma.indexes.vector_store import PART_ROWS, VectorStore, longest_of, rounded
+from onoma.indexes.vector_store import PART_ROWS, VectorStore, cosines_with_stored, longest_of, rounded
 from onoma.types import FloatArray
 
 if TYPE_CHECKING:
@@ -203,7 +202,7 @@ def write_vectors(
                     fix="store them as fp32",
                 )
             longest = max(longest, longest_of(read_back))
-            cosines = _cosines(part, read_back)
+            cosines = cosines_with_stored(part, read_back)
             total_cosine += float(cosines.sum())
             lowest_cosine = min(lowest_cosine, float(cosines.min(initial=1.0)))
             digest.update(stored.astype(stored.dtype.newbyteorder("<"), copy=False).tobytes())
@@ -322,15 +321,6 @@ def _ensure_free(connection: Connection, name: TableName, *, overwrite: bool) ->
 
 def _digest(precision: TablePrecision, width: int) -> hashlib._Hash:
     return hashlib.sha256(f"{precision} {width}\n".encode())
-
-
-def _cosines(given: FloatArray, stored: FloatArray) -> npt.NDArray[np.float64]:
-    """Of each vector with what is stored of it; 1 where one of them is zero."""
-    lengths = np.linalg.norm(given.astype(np.float64), axis=1) * np.linalg.norm(stored.astype(np.float64), axis=1)
-    products = np.einsum("ij,ij->i", given, stored, dtype=np.float64)
-    cosines = np.ones(len(given))
-    np.divide(products, lengths, out=cosines, where=lengths > 0)
-    return cosines
 
 
 def _sql(statement: str, name: TableName) -> sql.Composed:

@@ -23,7 +23,7 @@ FORMAT_VERSION = 2
 
 
 class PrecisionAgreement(BaseModel):
-    """How far stored vectors are from those given, over at most 10,000 of them, evenly spaced."""
+    """How far stored vectors are from those given: over all of a table, else over at most 10,000, evenly spaced."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

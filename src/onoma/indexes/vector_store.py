@@ -22,7 +22,9 @@ elsewhere; of a file larger than `WHOLE_BYTES` about `RESIDENT_BYTES` are kept, 
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -33,7 +35,7 @@ from onoma.errors import DamagedArtifactError, InputError, ShapeError, checked_p
 from onoma.indexes.residency import ResidentWindows
 from onoma.indexes.row_files import RowFile, StoredArray
 from onoma.indexes.row_sums import SUMS_FILE, RowSums, row_sums
-from onoma.types import FloatArray, RowArray
+from onoma.types import DoubleArray, FloatArray, RowArray
 
 VectorPrecision: TypeAlias = Literal["fp32", "fp16", "int16", "int8"]
 VECTORS_FILE = "vectors.npy"
@@ -152,8 +154,8 @@ class VectorStore:
         return self._as_fp32(values, scales)
 
     def parts(self) -> Iterator[FloatArray]:
-        """All vectors, some at a time."""
-        for start in range(0, len(self), PART_ROWS):
+        """All vectors, some at a time; where there are none, one part without rows."""
+        for start in range(0, max(len(self), 1), PART_ROWS):
             yield self.part(start, start + PART_ROWS)
 
     def spaced_rows(self, n_rows: int) -> RowArray:
@@ -282,6 +284,27 @@ def write_vectors(
     return VectorStore.open(folder, max_norm=longest)
 
 
+def in_parts(vectors: FloatArray | Iterable[FloatArray]) -> Iterable[FloatArray]:
+    """Vectors as they are written: a matrix is one part."""
+    return [vectors] if isinstance(vectors, np.ndarray) or not isinstance(vectors, Iterable) else vectors
+
+
+@contextmanager
+def as_given(vectors: FloatArray | Iterable[FloatArray], folder: Path) -> Iterator[VectorStore]:
+    """The vectors in single precision; those that come in parts lie in the folder as long as the block lasts.
+
+    Raises:
+        InputError: as `write_vectors`.
+        ShapeError: as `write_vectors`.
+    """
+    if isinstance(vectors, np.ndarray):
+        check_part(vectors, width=None)
+        yield VectorStore(vectors)
+        return
+    with tempfile.TemporaryDirectory(prefix="as-given-", dir=folder) as aside:
+        yield write_vectors(aside, in_parts(vectors))
+
+
 def rounded(vectors: FloatArray, precision: VectorPrecision) -> tuple[StoredArray, FloatArray | None]:
     """Vectors, all of them finite, in a precision: what `VectorStore` takes."""
     if precision == "fp32":
@@ -296,6 +319,15 @@ def rounded(vectors: FloatArray, precision: VectorPrecision) -> tuple[StoredArra
     whole_lengths = np.sqrt(np.square(whole).sum(axis=1))
     scales = np.divide(lengths, whole_lengths, out=np.zeros(len(vectors)), where=whole_lengths > 0)
     return whole.astype(_DTYPES[precision]), scales.astype(np.float32)
+
+
+def cosines_with_stored(given: FloatArray, stored: FloatArray) -> DoubleArray:
+    """Of each vector with what is stored of it, shape (n,); 1 where one of them is zero."""
+    given, stored = given.astype(np.float64), stored.astype(np.float64)
+    lengths = np.sqrt(np.square(given).sum(axis=1) * np.square(stored).sum(axis=1))
+    cosines = np.ones(len(given))
+    np.divide((given * stored).sum(axis=1), lengths, out=cosines, where=lengths > 0)
+    return cosines
 
 
 def _longest_stored(stored: tuple[StoredArray, FloatArray | None], *, precision: str, first_row: int) -> float:
