@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import numpy as np
 
 from onoma.errors import InputError, MismatchError
+from onoma.indexes.candidate_search import EXHAUSTIVE_SHARE
 from onoma.indexes.pgvector_limits import COLUMN_TYPES, MOST_CANDIDATES, check_candidate_number, check_choices
 from onoma.indexes.pgvector_server import (
     Session,
@@ -54,8 +55,6 @@ CANDIDATES = 256
 CANDIDATES_PER_RESULT = 8
 """Where many results are wanted, so many candidates for each of them."""
 
-_EXHAUSTIVE_SHARE = 16
-"""If one row in so many would be a candidate, comparing the query with all is no slower."""
 _SPARE = 32
 """Rows that are asked for beyond twice the k best, since several can be equally good."""
 _QUERIES_AT_ONCE = 64
@@ -318,7 +317,7 @@ class PgVectorIndex:
         if self._n_candidates is None:
             return None
         wanted = max(self._n_candidates, CANDIDATES_PER_RESULT * k)
-        return None if wanted > MOST_CANDIDATES or wanted * _EXHAUSTIVE_SHARE >= len(self) else wanted
+        return None if wanted > MOST_CANDIDATES or wanted * EXHAUSTIVE_SHARE >= len(self) else wanted
 
     def _nearest(self, queries: FloatArray, k: int, n_rows: int, *, by_graph: bool) -> list[_Candidates]:
         """Of the ``n_rows`` nearest rows of each query, by the server's products, those as good as the k-th."""
