@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from index_data import in_precision
 
 from onoma.errors import DamagedArtifactError, InputError
 from onoma.indexes import ApproximateIndex, ExactIndex, Index, SignBitIndex, VectorStore, approximate, sign_bits
@@ -22,7 +23,6 @@ from onoma.indexes.approximate import EarlyStop
 from onoma.indexes.candidate_search import CandidateIndex
 from onoma.indexes.centroids import Centroids
 from onoma.indexes.sign_bits import centre_of
-from onoma.indexes.vector_store import rounded
 from onoma.types import FloatArray
 
 N = 5000
@@ -48,7 +48,7 @@ def build(request: pytest.FixtureRequest) -> Build:
 
 @pytest.fixture(params=["fp32", "fp16", "int16", "int8"], scope="module")
 def store(request: pytest.FixtureRequest) -> VectorStore:
-    return VectorStore(*rounded(clustered(N, 33), request.param))
+    return in_precision(request.param, clustered(N, 33))
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index_data import unit_vectors
+from index_data import in_precision, unit_vectors
 
 from onoma.errors import InputError, ShapeError
 from onoma.indexes import ApproximateIndex, ExactIndex, Index, SignBitIndex, VectorStore
 from onoma.indexes.protocol import NarrowableIndex
-from onoma.indexes.vector_store import rounded
 from onoma.types import FloatArray, RowArray
 
 IndexMaker = Callable[[FloatArray], Index]
@@ -31,9 +30,9 @@ KINDS: dict[str, Callable[[VectorStore], NarrowableIndex]] = {
 }
 
 
-def in_precision(precision: str, vectors: FloatArray) -> VectorStore:
+def built(build: Callable[[VectorStore], Index], precision: str, vectors: FloatArray) -> Index:
     VectorStore(vectors)  # refuses what is refused before rounding too
-    return VectorStore(*rounded(vectors, precision))  # type: ignore[arg-type]
+    return build(in_precision(precision, vectors))
 
 
 class AmongOthers:
@@ -64,7 +63,7 @@ INDEXES: dict[str, IndexMaker] = {"exact": ExactIndex} | {
     f"{kind}-among-fp32": partial(AmongOthers, build) for kind, build in KINDS.items()
 }
 INDEXES |= {
-    f"{kind}-{precision}": lambda vectors, build=build, precision=precision: build(in_precision(precision, vectors))  # type: ignore[misc]
+    f"{kind}-{precision}": partial(built, build, precision)
     for kind, build in KINDS.items()
     for precision in ("fp32", "fp16", "int16", "int8")
 }

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 import numpy as np
 import pytest
-from index_data import unit_vectors
+from index_data import in_precision, unit_vectors
 
 from onoma.errors import (
     ArtifactExistsError,
@@ -31,7 +31,6 @@ from onoma.errors import (
 from onoma.indexes import ExactIndex, VectorStore, pgvector, pgvector_server
 from onoma.indexes.pgvector import PgVectorIndex
 from onoma.indexes.pgvector_folder import prepare_table
-from onoma.indexes.vector_store import rounded
 from onoma.types import FloatArray
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
@@ -87,7 +86,7 @@ def tables(sql: Sql) -> set[str]:
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_scores_are_those_of_the_exact_index(database: str, table: str, precision: str) -> None:
     vectors, queries = unit_vectors(3000, 48), unit_vectors(30, 48, seed=1)
-    stored = VectorStore(*rounded(vectors, precision))  # type: ignore[arg-type]
+    stored = in_precision(precision, vectors)
     with PgVectorIndex.build(database, table, vectors, precision=precision, queries=queries[:3]) as index:
         found = index.search(queries, k=12)
     expected = ExactIndex(stored).search(queries, k=12)
@@ -117,7 +116,7 @@ def test_more_equally_good_rows_than_are_asked_for_at_first(database: str, table
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_a_graph_finds_most_and_scores_exactly(database: str, table: str, precision: str) -> None:
     vectors, queries = unit_vectors(2000, 24), unit_vectors(40, 24, seed=1)
-    stored = VectorStore(*rounded(vectors, precision))  # type: ignore[arg-type]
+    stored = in_precision(precision, vectors)
     exact_rows, _ = ExactIndex(stored).search(queries, k=10)
     with PgVectorIndex.build(
         database, table, vectors, approximate="hnsw", precision=precision, candidates=100, queries=queries

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from index_data import unit_vectors
+from index_data import in_precision, unit_vectors
 
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
 from onoma.indexes import VectorStore, residency, vector_store, write_vectors
 from onoma.indexes.residency import WINDOW_BYTES, ResidentWindows
-from onoma.indexes.vector_store import VECTORS_FILE, rounded
+from onoma.indexes.vector_store import VECTORS_FILE
 from onoma.types import FloatArray
 
 Precision = Literal["fp32", "fp16", "int16", "int8"]
@@ -30,7 +30,7 @@ def test_written_in_parts_and_opened(tmp_path: Path, precision: Precision, sizes
     vectors = unit_vectors(sum(sizes), 5)
     parts = np.split(vectors, np.cumsum(sizes)[:-1])
     written = write_vectors(tmp_path, iter(parts), precision=precision)
-    expected = VectorStore(*rounded(vectors, precision))
+    expected = in_precision(precision, vectors)
     for store in (written, VectorStore.open(tmp_path, max_norm=2.0)):
         assert (len(store), store.width, store.precision) == (sum(sizes), 5, precision)
         assert np.array_equal(store.part(0, 99), expected.part(0, 99))
@@ -55,7 +55,7 @@ def test_small_parts_make_the_same_files(tmp_path: Path, precision: Precision, m
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_rows_and_parts_agree(precision: Precision) -> None:
-    store = VectorStore(*rounded(unit_vectors(40, 6), precision))
+    store = in_precision(precision, unit_vectors(40, 6))
     rows = np.array([39, 0, 7, 7])
     assert np.array_equal(store.take(rows), store.part(0, 40)[rows])
     assert np.array_equal(np.concatenate(list(store.parts())), store.part(0, 40))
@@ -76,7 +76,7 @@ def test_rounding_to_whole_numbers_keeps_length_and_direction(
     vectors: FloatArray, kind: tuple[Literal["int8", "int16"], int]
 ) -> None:
     precision, largest = kind
-    store = VectorStore(*rounded(vectors, precision))
+    store = in_precision(precision, vectors)
     for given_vector, stored in zip(vectors.astype(float), store.part(0, len(vectors)).astype(float), strict=True):
         length = np.sqrt((given_vector**2).sum())
         assert np.sqrt((stored**2).sum()) == pytest.approx(length, rel=1e-6)
@@ -90,7 +90,7 @@ def test_rounding_to_whole_numbers_keeps_length_and_direction(
 )
 def test_cosine_with_what_was_given(precision: Precision, least: float) -> None:
     vectors = unit_vectors(500, 384)
-    stored = VectorStore(*rounded(vectors, precision)).part(0, 500)
+    stored = in_precision(precision, vectors).part(0, 500)
     cosines = (vectors.astype(float) * stored).sum(1) / np.linalg.norm(stored.astype(float), axis=1)
     assert cosines.min() >= least - 1e-7
 

@@ -151,12 +151,14 @@ def connect(connection_string: str) -> Connection:
             "the connection string has an '@' where there can be none. In a URL write special characters of a password "
             "as %40 (for @), %2F (/) or %25 (%), or give settings: 'host=... dbname=... user=... password=...'."
         )
-    settings["client_encoding"] = "UTF8"  # a database in SQL_ASCII would give bytes
-    if "connect_timeout" not in settings:
-        settings["connect_timeout"] = _CONNECT_TIMEOUT_S
+    told = psycopg.conninfo.make_conninfo(
+        connection_string,
+        client_encoding="UTF8",  # a database in SQL_ASCII would give bytes
+        connect_timeout=settings.get("connect_timeout", _CONNECT_TIMEOUT_S),
+    )
     with in_words():
         # Statements are not prepared: poolers (PgBouncer) hand them to servers that do not know them.
-        connection = psycopg.connect(**settings, autocommit=True, prepare_threshold=None)  # type: ignore[arg-type]
+        connection = psycopg.connect(told, autocommit=True, prepare_threshold=None)
     try:
         with in_words():
             _check_extension(connection)

@@ -48,7 +48,7 @@ PART_ROWS = 1 << 15
 _ROWS_IN_CACHE = 1 << 11
 """Rows that are taken through several steps together, so that what is in between stays in the processor's cache."""
 
-_DTYPES: dict[str, type[np.generic]] = {
+_DTYPES: dict[VectorPrecision, type[np.generic]] = {
     "fp32": np.float32,
     "fp16": np.float16,
     "int16": np.int16,
@@ -98,7 +98,7 @@ class VectorStore:
         names = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
         if values.dtype not in names:
             raise InputError("vectors of the wrong type", expected="float32", found=str(values.dtype))
-        self.precision: VectorPrecision = names[values.dtype]  # type: ignore[assignment]
+        self.precision = names[values.dtype]
         if (scales is None) == (self.precision in _LARGEST):
             raise InputError("vectors of whole numbers, and only these, need scales", field="scales")
         if scales is not None and (scales.shape != (len(values),) or scales.dtype != np.float32):

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -192,7 +191,8 @@ class Components:
         check_several(mentions, "mentions")
         given = list(mentions)
         prepared = [mention for mention in given if isinstance(mention, PreparedMention)]
-        if prepared and (len(prepared) < len(given) or contexts is not None):
+        texts = [mention for mention in given if not isinstance(mention, PreparedMention)]
+        if prepared and (texts or contexts is not None):
             raise InputError(
                 "mentions that are ready go with no others, and have their contexts already",
                 field="mentions" if contexts is None else "contexts",
@@ -200,13 +200,11 @@ class Components:
             )
         if prepared:
             return prepared
-        # That they are text is checked there.
-        spelling = self.spelling if self.preparation.spelling else None
         return self.preparation.prepare(
-            cast("list[str]", given),
+            texts,
             contexts=contexts,
             is_name=functools.partial(self._is_name, stages=stages),
-            spelling=spelling,
+            spelling=self.spelling if self.preparation.spelling else None,
         )
 
     def _is_name(self, text: str, *, stages: tuple[Stage, ...]) -> bool:
