@@ -61,16 +61,6 @@ class Asking:
         linker.link(  # refuses what cannot be
             [], stages=self.stages, no_concept_below=self.no_concept_below, expected_types=self.expected_types
         )
-        settings = linker.settings
-        if self.stages is not None:
-            settings = settings.replaced(stages=ordered_stages(self.stages))
-        if self.no_concept_below is not None:
-            settings = settings.replaced(no_concept_below=self.no_concept_below)
-        asked = linker if settings == linker.settings else linker.tuned(settings)
-        filters = self.filters
-        return asked.only(
-            semantic_types=filters.semantic_types,
-            sources=filters.sources,
-            languages=filters.languages,
-            under=filters.under,
-        )
+        asked = {"stages": self.stages, "no_concept_below": self.no_concept_below}
+        settings = linker.settings.replaced(**{name: value for name, value in asked.items() if value is not None})
+        return linker.tuned(settings).only(**vars(self.filters))
