@@ -21,7 +21,7 @@ class Answer:
         n_hits: How many of them look-up found; they come first.
         hit_stage: Which look-up found them.
         searched: What the searches have added to the scores; 1 for hits; shape (n,).
-        pool: Candidates of the searches where there was more than one.
+        pool: Candidates of the searches where there was more than one, and the answer is to be explained.
         confidence: Of the first one, if calibrated.
         no_concept: Probability that none of those that the cross-encoder saw is meant, if it says so.
         is_nil: Whether that is the answer.

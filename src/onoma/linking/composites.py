@@ -96,12 +96,17 @@ def split_composite(
     parts = _split_once(tokens_of(mention, wholes, is_name), is_name)
     if len(parts) == 1 or max(map(len, parts)) >= len(mention) or _tears_pairs(mention, parts):
         return [mention]
-    # A part is split as any mention is, from its text: what comes back is therefore not split any further.
+    smaller = _each_split(parts, is_name, wholes)
+    return smaller if 1 < len(smaller) <= _MAX_PARTS else [mention]
+
+
+def _each_split(texts: Iterable[str], is_name: Callable[[str], bool] | None, wholes: list[str]) -> list[str]:
+    """What each text stands for, split as any mention is, so that nothing of it is split further; each once."""
     found: dict[str, str] = {}
-    for part in parts:
-        for smaller in split_composite(part, is_name=is_name, wholes=wholes):
-            found.setdefault(smaller.casefold(), smaller)
-    return list(found.values()) if 1 < len(found) <= _MAX_PARTS else [mention]
+    for text in texts:
+        for part in split_composite(text, is_name=is_name, wholes=wholes):
+            found.setdefault(part.casefold(), part)
+    return list(found.values())
 
 
 def _listed(mention: str, is_name: Callable[[str], bool] | None, wholes: list[str]) -> list[str]:
@@ -137,11 +142,7 @@ def _divided(
         return []
     if is_name is not None and any(is_name(f"{a} {b}") or is_name(f"{b} {a}") for a, b in itertools.pairwise(pieces)):
         return []
-    found: dict[str, str] = {}
-    for piece in pieces:
-        for part in split_composite(piece, is_name=is_name, wholes=wholes):
-            found.setdefault(part.casefold(), part)
-    parts = list(found.values())
+    parts = _each_split(pieces, is_name, wholes)
     return parts if 1 < len(parts) <= most and not _tears_pairs(mention, parts) else []
 
 

@@ -20,7 +20,7 @@ from onoma.codes import codes_of_concept
 from onoma.linking.links import Link
 from onoma.linking.strings import StringColumn
 from onoma.terminology.name_rows import checked_name_rows
-from onoma.types import SCORE_DECIMALS, BoolArray, FloatArray, RowArray
+from onoma.types import SCORE_DECIMALS, BoolArray, DoubleArray, FloatArray, RowArray
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class RankedEntries:
     entries: RowArray
     concepts: RowArray
     text_rows: RowArray
-    scores: npt.NDArray[np.float64]
+    scores: DoubleArray
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -61,7 +61,7 @@ class RankedEntries:
             np.concatenate([self.scores, others.scores]),
         )
 
-    def scored(self, scores: npt.NDArray[np.float64]) -> RankedEntries:
+    def scored(self, scores: DoubleArray) -> RankedEntries:
         """The same with other scores."""
         return dataclasses.replace(self, scores=scores)
 

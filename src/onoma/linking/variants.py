@@ -175,12 +175,11 @@ def _numerals(text: str) -> Iterator[_Place]:
         number = _NUMBER_OF.get(written.lower())
         if number is None or (written.isdecimal() and not letter and _UNIT_BEHIND.match(text, found.end())):
             continue
-        is_after_kind = _KIND_BEFORE.search(text[max(0, found.start() - _LONGEST_KIND) : found.start()]) is not None
+        before = text[max(0, found.start() - _LONGEST_KIND) : found.start()]
+        is_after_kind = _KIND_BEFORE.search(before) is not None
         if not is_after_kind and (written.lower() in _WORDS or letter):  # "IVC" is no numeral
             continue
-        if number in {_FIVE, _TEN} and _GREEK_BEFORE.search(
-            text[max(0, found.start() - _LONGEST_KIND) : found.start()]
-        ):
+        if number in {_FIVE, _TEN} and _GREEK_BEFORE.search(before):
             continue
         if number == _TEN and (_CHROMOSOME.search(text) or not (is_after_kind or found.end() == len(text))):
             continue
