@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from manifests import read_fields, write_fields
 from onoma.artifacts import (
     MANIFEST_NAME,
     Manifest,
@@ -249,10 +250,10 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     make(tmp_path / "x")
     manifest = tmp_path / "x" / MANIFEST_NAME
     raw = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps({**raw, "format_version": 2, "onoma_version": "9.1", "sha256": None}))
+    write_fields(tmp_path / "x", {**raw, "format_version": 2, "onoma_version": "9.1"})
     with pytest.raises(FormatVersionError, match=r"format 2, written by Onoma 9\.1"):
         open_artifact(tmp_path / "x", "thing")
-    manifest.write_text(json.dumps({**raw, "surprise": True, "sha256": None}))
+    write_fields(tmp_path / "x", {**raw, "surprise": True})
     with pytest.raises(FormatVersionError, match="surprise"):
         open_artifact(tmp_path / "x", "thing")
     manifest.write_text(json.dumps({**raw, "surprise": True}))  # which its checksum does not know
@@ -260,13 +261,26 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
         open_artifact(tmp_path / "x", "thing")
 
 
+@pytest.mark.parametrize("change", [{"sha256": None}, {"sha256": 3}, None])
+def test_a_manifest_without_its_checksum_is_refused(tmp_path: Path, change: dict[str, Any] | None) -> None:
+    make(tmp_path / "x")
+    raw = read_fields(tmp_path / "x")
+    without = {name: value for name, value in raw.items() if name != "sha256"}
+    (tmp_path / "x" / MANIFEST_NAME).write_text(json.dumps(without if change is None else {**raw, **change}))
+    said = (NotAnArtifactError, "not a manifest") if change is None else (DamagedArtifactError, "has changed")
+    with pytest.raises(said[0], match=said[1]):
+        open_artifact(tmp_path / "x", "thing")
+    (tmp_path / "x" / MANIFEST_NAME).write_text("[]")
+    with pytest.raises(NotAnArtifactError, match="not a manifest"):
+        open_artifact(tmp_path / "x", "thing")
+
+
 def test_a_manifest_cannot_point_outside(tmp_path: Path) -> None:
     make(tmp_path / "x")
-    manifest = tmp_path / "x" / MANIFEST_NAME
-    raw = json.loads(manifest.read_text())
+    raw = read_fields(tmp_path / "x")
     (tmp_path / "secret").write_text("")
     raw["files"]["../secret"] = raw["files"]["data.bin"]
-    manifest.write_text(json.dumps({**raw, "sha256": None}))
+    write_fields(tmp_path / "x", raw)
     with pytest.raises(DamagedArtifactError, match="outside"):
         open_artifact(tmp_path / "x", "thing")
 

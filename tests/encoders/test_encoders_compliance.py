@@ -23,6 +23,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import BPE, Unigram, WordPiece
 from tokenizers.pre_tokenizers import Metaspace
 
+from manifests import read_fields, write_fields
 from onoma.artifacts import verify_artifact
 from onoma.encoders import Encoder, Pooling, export_encoder, locate_encoder, open_encoder, save_encoder
 from onoma.encoders.averages import average_encoders
@@ -398,8 +399,7 @@ def test_damaged_and_foreign_folders_are_refused(plain: Path, tmp_path: Path) ->
     with pytest.raises(DamagedArtifactError, match=r"model\.safetensors"):
         open_encoder(tmp_path / "out")
     weights.write_bytes(content)
-    manifest = tmp_path / "out" / "onoma.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "kind": "linker", "sha256": None}))
+    write_fields(tmp_path / "out", {**read_fields(tmp_path / "out"), "kind": "linker"})
     with pytest.raises(NotAnArtifactError, match="linker"):
         open_encoder(tmp_path / "out")
 

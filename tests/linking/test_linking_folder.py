@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from linking_data import write_small_linker
 
-from onoma.artifacts import MANIFEST_NAME, read_manifest, sha256_file, verify_artifact
+from manifests import refit
+from onoma.artifacts import MANIFEST_NAME, read_manifest, verify_artifact
 from onoma.encoders import export_encoder, kept_parts, open_encoder
 from onoma.errors import ConfigError, DamagedArtifactError, FormatVersionError, NotAnArtifactError
 from onoma.indexes import SignBitIndex
@@ -155,18 +156,6 @@ def test_a_cross_encoder_is_added_and_replaced(place: Path, tmp_path: Path) -> N
         add_reranker(place / "reranker", place / "reranker")
     with pytest.raises(NotAnArtifactError, match="one of kind reranker is needed"):
         add_reranker(moved, place / "letters")
-
-
-def refit(folder: Path, **config: Any) -> None:
-    """Make the manifest fit the files that lie there now: damage that no checksum sees."""
-    manifest = json.loads((folder / MANIFEST_NAME).read_text())
-    manifest["files"] = {
-        file.relative_to(folder).as_posix(): {"bytes": file.stat().st_size, "sha256": sha256_file(file)}
-        for file in folder.rglob("*")
-        if file.is_file() and file != folder / MANIFEST_NAME
-    }
-    manifest["config"].update(config)
-    (folder / MANIFEST_NAME).write_text(json.dumps({**manifest, "sha256": None}))
 
 
 @pytest.mark.parametrize(

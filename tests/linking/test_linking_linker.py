@@ -17,7 +17,8 @@ import polars as pl
 import pytest
 from linking_data import small_terminology, write_letter_encoder
 
-from onoma.artifacts import MANIFEST_NAME, verify_artifact
+from manifests import read_fields, write_fields
+from onoma.artifacts import verify_artifact
 from onoma.encoders import Encoder, export_encoder, open_encoder
 from onoma.errors import (
     ArtifactExistsError,
@@ -423,9 +424,9 @@ def test_missing_encoder(linker: Linker) -> None:
 
 
 def edit_manifest(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
-    manifest = json.loads((folder / MANIFEST_NAME).read_text())
+    manifest = read_fields(folder)
     edit(manifest)
-    (folder / MANIFEST_NAME).write_text(json.dumps({**manifest, "sha256": None}))
+    write_fields(folder, manifest)
 
 
 def test_vectors_of_another_encoder(linker: Linker) -> None:

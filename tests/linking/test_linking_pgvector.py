@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 from linking_data import WIDTH, write_letter_encoder
 
-from onoma.artifacts import MANIFEST_NAME, sha256_file, verify_artifact
+from manifests import refit
+from onoma.artifacts import verify_artifact
 from onoma.encoders import open_encoder
 from onoma.errors import (
     ConfigError,
@@ -401,9 +402,7 @@ def test_a_table_without_a_graph_for_a_linker_with_one(place: Path, tmp_path: Pa
 def test_a_folder_that_does_not_name_its_table(linker: Path, schema: Schema) -> None:
     def rewrite(text: str) -> None:
         (linker / TABLE_FILE).write_text(text)
-        manifest = json.loads((linker / MANIFEST_NAME).read_text())
-        manifest["files"][TABLE_FILE] = {"bytes": len(text), "sha256": sha256_file(linker / TABLE_FILE)}
-        (linker / MANIFEST_NAME).write_text(json.dumps({**manifest, "sha256": None}))
+        refit(linker)
 
     (linker / TABLE_FILE).write_text("{}")
     refused(linker, schema, DamagedArtifactError, TABLE_FILE)

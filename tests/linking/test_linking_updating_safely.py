@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 from linking_data import write_letter_encoder
 from updating_data import MENTIONS, Counting, contents, letters, prepared
 
+from manifests import read_fields, write_fields
 from onoma.artifacts import MANIFEST_NAME, amend_artifact, verify_artifact
 from onoma.encoders import kept_parts, open_encoder
 from onoma.errors import (
@@ -85,8 +85,7 @@ def test_what_is_refused(place: Path, linker: Path, tmp_path: Path) -> None:
     refused_untouched(linker, ArtifactExistsError, "not a folder", place / "new", tmp_path / "taken", overwrite=True)
     newer = tmp_path / "newer"
     shutil.copytree(place / "new", newer)
-    manifest = json.loads((newer / MANIFEST_NAME).read_text())
-    (newer / MANIFEST_NAME).write_text(json.dumps({**manifest, "format_version": 99, "sha256": None}))
+    write_fields(newer, {**read_fields(newer), "format_version": 99})
     refused_untouched(linker, FormatVersionError, "format 99", newer)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairs_oracles import texts_of
 
+from manifests import read_fields, write_fields
 from onoma.artifacts import verify_artifact
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, InputError, NotAnArtifactError
 from onoma.pairs import PairSet, TripleSet, build_triples
@@ -127,8 +127,8 @@ def test_arrays_that_do_not_fit_are_noticed(terminology: Terminology, tmp_path: 
     made = build_triples(terminology, small_tokenizer(), tmp_path / "s")
     file = made.path / "semantic_types.npy"
     np.save(file, np.zeros(2, np.int32))
-    manifest = json.loads((made.path / "onoma.json").read_text())
+    manifest = read_fields(made.path)
     del manifest["files"]["semantic_types.npy"]
-    (made.path / "onoma.json").write_text(json.dumps({**manifest, "sha256": None}))
+    write_fields(made.path, manifest)
     with pytest.raises(DamagedArtifactError, match="do not fit"):
         TripleSet.open(made.path)

@@ -78,15 +78,13 @@ class Manifest(_Record):
     parents: tuple[Parent, ...] = ()
     config: dict[str, Any] = {}
     seed: int | None = None
-    sha256: str | None = None
-    """Of all other fields, see `as_text`; without one they are not checked."""
 
     def __repr__(self) -> str:
         return f"Manifest({self.kind}, {len(self.files)} files, {self.created}, Onoma {self.onoma_version})"
 
     def as_text(self) -> str:
         """What ``onoma.json`` holds: the fields as JSON, and their checksum, so that damage to them is seen too."""
-        fields = json.loads(self.model_dump_json(exclude={"sha256"}, exclude_none=True))
+        fields = json.loads(self.model_dump_json(exclude_none=True))
         return json.dumps({**fields, "sha256": _checksum(fields)}, indent=1, ensure_ascii=False)
 
     @property
@@ -227,21 +225,19 @@ def read_manifest(path: str | Path) -> Manifest:
         raw = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedArtifactError(f"{file} is not readable as JSON ({error}). Make the folder again.") from None
-    written = raw.get("sha256") if isinstance(raw, dict) else None
-    if written not in (None, _checksum({name: value for name, value in raw.items() if name != "sha256"})):
+    if not isinstance(raw, dict) or "sha256" not in raw:
+        raise NotAnArtifactError(f"{file} is not a manifest written by Onoma.")
+    if raw.pop("sha256") != _checksum(raw):
         raise DamagedArtifactError(f"{file} is not what was written: its content has changed. Make the folder again.")
     try:
-        manifest = Manifest.model_validate(raw)
+        return Manifest.model_validate(raw)
     except ValidationError as error:
-        if isinstance(raw, dict) and isinstance(raw.get("format_version"), int) and "kind" in raw:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise FormatVersionError(
-                f"{file} has a field this Onoma {__version__} does not understand ({where}: {first['msg']}); "
-                f"it was written by Onoma {raw.get('onoma_version', 'of unknown version')}."
-            ) from None
-        raise NotAnArtifactError(f"{file} is not a manifest written by Onoma.") from None
-    return manifest
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise FormatVersionError(
+            f"{file} has a field this Onoma {__version__} does not understand ({where}: {first['msg']}); "
+            f"it was written by Onoma {raw.get('onoma_version', 'of unknown version')}."
+        ) from None
 
 
 def _checksum(fields: dict[str, Any]) -> str:
