@@ -28,20 +28,21 @@ class TextDecoder:
             data = without_byte_order_mark(data, self._path)
             self._is_first = False
         if b"\0" in data:
-            self._refuse("NUL byte in a text file", data, data.index(b"\0"))
+            self._refuse("NUL byte in a text file", data, data.index(b"\0"), fix="get the file again")
         try:
             text = self._decoder.decode(data, final=is_last)
         except UnicodeDecodeError as error:
             position = max(error.start - len(error.object) + len(data), 0)
-            self._refuse(f"not UTF-8 (byte 0x{error.object[error.start]:02x})", data, position)
+            problem = f"not UTF-8 (byte 0x{error.object[error.start]:02x})"
+            self._refuse(problem, data, position, fix="convert the file to UTF-8")
         self._n_line_feeds += data.count(b"\n")
         return text
 
-    def _refuse(self, problem: str, data: bytes, position: int) -> NoReturn:
+    def _refuse(self, problem: str, data: bytes, position: int, *, fix: str) -> NoReturn:
         raise InputError(
             problem,
             path=self._path,
             line=self._n_line_feeds + data.count(b"\n", 0, position) + 1,
             found=repr(data[max(position - 20, 0) : position + 20])[2:-1],
-            fix="convert the file to UTF-8" if problem.startswith("not") else "get the file again",
+            fix=fix,
         )

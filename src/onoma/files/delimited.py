@@ -20,7 +20,6 @@ from onoma.files.reading import Reading
 from onoma.files.text_files import (
     LineBlock,
     line_problem,
-    named_problem,
     read_blocks,
     reject_line,
     text_lines,
@@ -210,10 +209,9 @@ def first_line_of(block: LineBlock, path: Path, reading: Reading) -> tuple[int, 
         end = block.data.find(b"\n", start)
         line = block.data[start : end if end >= 0 else len(block.data)]
         if line.strip():
-            problem = line_problem(line)
+            problem = line_problem(line, reading.encoding)
             if problem:
-                fix = _how_to_decode(line, reading)
-                raise InputError(named_problem(problem, reading), path=path, line=number, fix=fix)
+                raise InputError(problem, path=path, line=number, fix=_how_to_decode(line, reading))
             return number, line
         start, number = start + len(line) + 1, number + 1
     return None
@@ -308,7 +306,7 @@ def _good_lines(
     for number, line in enumerate(block.lines(), block.first_line):
         if skip_blank_lines and not line.strip() and not division.is_row_of_several(line):
             continue
-        problem = line_problem(line)
+        problem = line_problem(line, reading.encoding)
         if problem:
             reject_line(reading, path, number, line, problem)
             continue

@@ -148,7 +148,7 @@ def _rows(
     A row of which a line is no text is rejected as a whole. Where a row is not CSV, its first line is rejected, and
     what the quote in it had swallowed is read anew.
     """
-    lines = _Lines(first, further)
+    lines = _Lines(first, further, reading.encoding)
     with long_fields():
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
         while not lines.is_at_end_of_block:
@@ -178,8 +178,8 @@ def _rows(
 class _Lines:
     """The lines of blocks for the csv module, with a way back to the beginning of a row."""
 
-    def __init__(self, first: LineBlock, further: Iterator[LineBlock]) -> None:
-        self._further = further
+    def __init__(self, first: LineBlock, further: Iterator[LineBlock], encoding: str | None) -> None:
+        self._further, self._encoding = further, encoding
         self._waiting: deque[str] = deque()
         self._of_row: list[str] = []
         self.next_number = first.first_line
@@ -200,7 +200,7 @@ class _Lines:
             self._take(block)
 
     def _take(self, block: LineBlock) -> None:
-        lines, bad = marked_lines(block)
+        lines, bad = marked_lines(block, self._encoding)
         self._waiting.extend(lines)
         self.bad.update(bad)
 

@@ -25,7 +25,6 @@ from onoma.files.reading import Reading
 BLOCK_BYTES = 4 << 20
 MAX_LINE_BYTES = 256 << 20
 """A longer line is no name but a damaged or hostile file."""
-_NOT_UTF8 = "not UTF-8"
 
 
 @dataclass(frozen=True)
@@ -233,7 +232,7 @@ def text_lines(file: SourceFile, reading: Reading) -> Iterator[tuple[int, list[s
 
 def block_lines(block: LineBlock, path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
     """The lines of a block, bad ones rejected; see `text_lines`."""
-    lines, bad = marked_lines(block)
+    lines, bad = marked_lines(block, reading.encoding)
     if bad and reading.on_error == "strict":
         yield block.first_line, lines[: min(bad) - block.first_line]
     for number, (line, problem) in bad.items():
@@ -283,7 +282,7 @@ def lines_of_bytes(data: bytes, path: Path, *, first_line: int = 1) -> Iterator[
             yield lines
 
 
-def marked_lines(block: LineBlock) -> tuple[list[str], dict[int, tuple[bytes, str]]]:
+def marked_lines(block: LineBlock, encoding: str | None) -> tuple[list[str], dict[int, tuple[bytes, str]]]:
     """The lines of a block as text, and of bad ones, by number, the bytes and what is wrong with them.
 
     For formats whose records go over several lines: what a bad line is a part of is bad as a whole. Bytes of a bad line
@@ -295,37 +294,32 @@ def marked_lines(block: LineBlock) -> tuple[list[str], dict[int, tuple[bytes, st
         except UnicodeDecodeError:
             pass
     numbered = list(enumerate(block.lines(), block.first_line))
-    problems = {number: (line, line_problem(line)) for number, line in numbered}
+    problems = {number: (line, line_problem(line, encoding)) for number, line in numbered}
     bad = {number: (line, problem) for number, (line, problem) in problems.items() if problem}
     return [line.decode("utf-8", "surrogateescape") for _, line in numbered], bad
 
 
-def line_problem(line: bytes) -> str | None:
-    """What is wrong with the bytes of a line, if anything."""
+def line_problem(line: bytes, encoding: str | None = None) -> str | None:
+    """What is wrong with the bytes of a line, if anything; ``encoding`` as of `Reading`."""
     if b"\0" in line:
         return "NUL byte in a text file"
     try:
         line.decode()
     except UnicodeDecodeError as error:
-        return f"{_NOT_UTF8} (byte 0x{line[error.start]:02x})"  # without its place: equal problems are counted together
+        if encoding is not None:
+            return f"not {encoding}"  # which byte it was is not known any more
+        return f"not UTF-8 (byte 0x{line[error.start]:02x})"  # without its place: equal problems are counted together
     return None
-
-
-def named_problem(problem: str, reading: Reading) -> str:
-    """What `line_problem` says, with the encoding that was named."""
-    if reading.encoding is not None and problem.startswith(_NOT_UTF8):
-        return f"not {reading.encoding}"  # which byte it was is not known any more
-    return problem
 
 
 def reject_line(reading: Reading, path: Path, number: int, line: bytes, problem: str) -> None:
     """Reject a line whose bytes are no text."""
     reading.reject(
-        named_problem(problem, reading),
+        problem,
         path=path,
         line=number,
         text=line[:4096].decode("utf-8", "backslashreplace").replace("\0", "\\x00"),
-        fix=reading.how_to_decode if problem.startswith("not") else "get the file again",
+        fix="get the file again" if b"\0" in line else reading.how_to_decode,
     )
 
 

@@ -153,7 +153,7 @@ def _parts(file: SourceFile, reading: Reading) -> Iterator[_Part]:
     first_line = 1
     bad: dict[int, tuple[bytes, str]] = {}
     for block in read_blocks(file, reading):
-        lines, bad_here = marked_lines(block)
+        lines, bad_here = marked_lines(block, reading.encoding)
         bad |= bad_here
         last_frame = next((at for at in range(len(lines) - 1, -1, -1) if lines[at].startswith("[")), None)
         if last_frame is None:
