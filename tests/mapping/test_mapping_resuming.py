@@ -135,6 +135,12 @@ def test_killed_while_the_folder_is_thrown_away(
     assert (tmp_path / "y.csv").read_bytes() == (tmp_path / "z.csv").read_bytes()
 
 
+@pytest.mark.parametrize("what", ["begun", "asking", "preparation"])
+def test_work_that_was_removed_says_nothing_of_how_the_linker_is_asked(tmp_path: Path, what: str) -> None:
+    with pytest.raises(DamagedArtifactError, match="was removed while the work went on"):
+        getattr(WorkFolder(tmp_path / ".y.csv.map"), what)
+
+
 def finished_but_for(n_removed: int, linker: Path, source: Path, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Map as `mapped`, and die when so many of the entries of the folder were removed."""
 

@@ -52,8 +52,8 @@ def link_task(
         How many mentions there were, each counted once.
     """
     name = work.answers(task)
-    read, settings = work.reading, work.settings
-    if read is None or settings is None:
+    read, settings = work.reading, work.begun
+    if read is None:
         raise work.removed()
     columns = (MENTION,) if settings.context is None else (MENTION, CONTEXT)
     keys, texts = _of_task(work, task, columns, n_parts=read.n_parts, n_tasks=read.n_tasks)

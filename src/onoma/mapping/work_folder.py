@@ -218,10 +218,22 @@ class WorkFolder:
             ) from None
 
     @property
+    def begun(self) -> Settings:
+        """What the work is that was begun.
+
+        Raises:
+            DamagedArtifactError: it is gone.
+        """
+        settings = self.settings
+        if settings is None:
+            raise self.removed()
+        return settings
+
+    @property
     def preparation(self) -> Preparation:
         """What mentions go through before they are linked."""
-        settings, definitions = self.settings, _read_json(self.folder / "abbreviations.json")
-        if settings is None or (definitions is None and settings.abbreviations is not None):
+        settings, definitions = self.begun, _read_json(self.folder / "abbreviations.json")
+        if definitions is None and settings.abbreviations is not None:
             raise self.removed()
         table = AbbreviationTable(definitions or {}, {}) if settings.abbreviations is not None else None
         return Preparation(
@@ -235,14 +247,11 @@ class WorkFolder:
     @property
     def asking(self) -> Asking:
         """How the linker is asked."""
-        settings = self.settings
-        raw = None if settings is None or settings.asking is None else json.loads(settings.asking)
-        if raw is None:
+        asking = self.begun.asking
+        if asking is None:
             return Asking()
-        stages = None if raw["stages"] is None else tuple(raw["stages"])
-        return Asking(
-            stages, raw["no_concept_below"], Filters.of(**raw["filters"]), tuple(raw.get("expected_types", ()))
-        )
+        raw = json.loads(asking)
+        return Asking(**{**raw, "filters": Filters.of(**raw["filters"])})
 
     @property
     def whole(self) -> Path:
@@ -256,10 +265,7 @@ class WorkFolder:
     def answers(self, task: int) -> Path:
         """Links of a task's mentions, see `onoma.mapping.keyed_texts`."""
         if self._answers is None:
-            settings = self.settings
-            if settings is None:
-                raise self.removed()
-            self._answers = self._answers_of(settings)
+            self._answers = self._answers_of(self.begun)
         return self._answers / f"{task:06}"
 
     def _answers_of(self, settings: Settings) -> Path:
