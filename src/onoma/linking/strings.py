@@ -36,7 +36,7 @@ class StringColumn(Sequence[str]):
     """
 
     def __init__(self, data: npt.NDArray[np.uint8], offsets: RowArray) -> None:
-        self._data, self._offsets = data, offsets
+        self.data, self.offsets = data, offsets
 
     @classmethod
     def from_strings(cls, strings: Iterable[str]) -> StringColumn:
@@ -49,27 +49,27 @@ class StringColumn(Sequence[str]):
     @classmethod
     def open(cls, folder: Path, name: str) -> StringColumn:
         """The column that `save` wrote, memory-mapped."""
-        offsets = np.load(folder / f"{name}.offsets.npy", mmap_mode="r")
-        path = folder / f"{name}.utf8"
+        offsets = np.load(offsets_file(folder, name), mmap_mode="r")
+        path = data_file(folder, name)
         # An empty file cannot be mapped.
         data = np.memmap(path, np.uint8, mode="r") if path.stat().st_size else np.empty(0, np.uint8)
         return cls(np.asarray(data), np.asarray(offsets))
 
     def save(self, folder: Path, name: str) -> None:
         """Write ``NAME.utf8`` and ``NAME.offsets.npy`` into ``folder``."""
-        self._data.tofile(folder / f"{name}.utf8")
-        np.save(folder / f"{name}.offsets.npy", self._offsets)
+        self.data.tofile(data_file(folder, name))
+        np.save(offsets_file(folder, name), self.offsets)
 
     def has_any(self, characters: bytes) -> bool:
         """Whether any string has one of these ASCII characters in it; nothing is decoded."""
-        return any(bool((self._data == character).any()) for character in characters)
+        return any(bool((self.data == character).any()) for character in characters)
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self[:_SHOWN]))
         return f"StringColumn({len(self):,}: {shown}{', ...' if len(self) > _SHOWN else ''})"
 
     def __len__(self) -> int:
-        return len(self._offsets) - 1
+        return len(self.offsets) - 1
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -81,7 +81,7 @@ class StringColumn(Sequence[str]):
         if not -len(self) <= index < len(self):
             raise IndexError(index)
         position = index % len(self)
-        return self._data[self._offsets[position] : self._offsets[position + 1]].tobytes().decode()
+        return self.data[self.offsets[position] : self.offsets[position + 1]].tobytes().decode()
 
     def rows_of(self, wanted: str, order: npt.NDArray[np.int32]) -> RowArray:
         """Rows of the strings that are ``wanted``, found by bisection; nothing is decoded.
@@ -95,7 +95,7 @@ class StringColumn(Sequence[str]):
         except UnicodeEncodeError:  # half a character, which no string has
             return np.empty(0, np.int64)
         # A number of a memory view is Python's own at once, one of an array NumPy's, which takes three times as long.
-        data, offsets, rows = self._data.data, self._offsets.data, order.data
+        data, offsets, rows = self.data.data, self.offsets.data, order.data
 
         def string_at(row: int) -> bytes:
             return data[offsets[row] : offsets[row + 1]].tobytes()
@@ -106,7 +106,17 @@ class StringColumn(Sequence[str]):
         return order[begin : bisect.bisect_right(rows, sought, lo=begin, key=string_at)].astype(np.int64)
 
     def __iter__(self) -> Iterator[str]:
-        everything = self._data.tobytes()
-        bounds = self._offsets.tolist()
+        everything = self.data.tobytes()
+        bounds = self.offsets.tolist()
         for begin, end in itertools.pairwise(bounds):
             yield everything[begin:end].decode()
+
+
+def data_file(folder: Path, name: str) -> Path:
+    """Where the bytes of a column lie."""
+    return folder / f"{name}.utf8"
+
+
+def offsets_file(folder: Path, name: str) -> Path:
+    """Where its offsets lie."""
+    return folder / f"{name}.offsets.npy"

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from onoma.artifacts import write_file
-from onoma.linking.strings import StringColumn
+from onoma.linking.strings import StringColumn, data_file, offsets_file
 from onoma.mapping.keys import KEY_TYPE, KeyArray
 
 
@@ -50,13 +50,10 @@ class KeyedTexts:
             columns: A text for each key.
         """
         for column, texts in columns.items():
-            encoded = [text.encode() for text in texts]
-            offsets = np.zeros(len(encoded) + 1, np.int64)
-            np.cumsum([len(text) for text in encoded], out=offsets[1:])
-            # The names are those that `StringColumn.open` looks for.
-            with write_file(name.with_name(f"{name.name}.{column}.utf8"), overwrite=True) as aside:
-                aside.write_bytes(b"".join(encoded))
-            _save(name.with_name(f"{name.name}.{column}.offsets.npy"), offsets)
+            strings, place = StringColumn.from_strings(texts), (name.parent, f"{name.name}.{column}")
+            with write_file(data_file(*place), overwrite=True) as aside:
+                strings.data.tofile(aside)
+            _save(offsets_file(*place), strings.offsets)
         _save(_keys_file(name), keys.astype(KEY_TYPE, copy=False))
 
     def column(self, column: str) -> StringColumn:
@@ -65,7 +62,7 @@ class KeyedTexts:
 
     def n_bytes(self, column: str) -> int:
         """How much text a column has."""
-        return self._name.with_name(f"{self._name.name}.{column}.utf8").stat().st_size
+        return len(self.column(column).data)
 
 
 def _keys_file(name: Path) -> Path:
