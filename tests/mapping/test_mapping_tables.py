@@ -276,8 +276,8 @@ def test_progress_counts_to_the_end(linker: Path, tmp_path: Path, small_parts: N
     source = write_table(tmp_path / "x.csv", rows_of(60))
     report = map_table(linker, source, tmp_path / "y.csv", column="mention", progress=lambda *what: told.append(what))
     assert isinstance(report, MapReport)
-    assert list(dict.fromkeys(stage for *_, stage in told)) == ["reading", "linking", "writing"]
-    for stage, n_all in (("linking", report.n_mentions), ("writing", 60)):
+    assert list(dict.fromkeys(stage for *_, stage in told)) == ["reading", "linking", "writing", "counting"]
+    for stage, n_all in (("linking", report.n_mentions), ("writing", 60), ("counting", report.n_mentions)):
         of_stage = [(done, total) for done, total, what in told if what == stage]
         assert of_stage[0] == (0, n_all)
         assert of_stage[-1] == (n_all, n_all)

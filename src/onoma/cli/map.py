@@ -122,7 +122,7 @@ def map_(
         show.confidences_under_filters(open_settings(linker), asked)
     wanted = preparation(abbreviations, expand, composites=composites, spelling=spelling, strengths=strengths)
     try:
-        with show.progress_bar("reading", "rows", linking="mentions") as update:
+        with show.progress_bar("reading", "rows", linking="mentions", counting="mentions") as update:
             report = map_table(
                 linker,
                 table,

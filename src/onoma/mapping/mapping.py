@@ -124,7 +124,7 @@ def map_table(
         overwrite: Replace ``output``, and throw away unfinished work of other settings.
         progress: Called with how much of a stage is done, how much there is to do, and the stage: "reading" and
             "writing" (rows; while a text is read its lines), "linking" (mentions; those that an earlier run linked are
-            not counted).
+            not counted) and "counting" (mentions again, whose confidences are summed up).
 
     Raises:
         InputError: input and output are one file or of an unknown kind; the input cannot be read (saying the line), has
@@ -251,7 +251,8 @@ def map_table(
             raise
         _ensure_unchanged(source, before, work)
         ensure_file_writable(target, overwrite=overwrite)
-        n_mentions, mean_confidence, n_by_confidence = _confidences(AnswerFiles(work, read.n_tasks))
+        count = _Count(tell, "counting", read.n_mentions)
+        n_mentions, mean_confidence, n_by_confidence = _confidences(AnswerFiles(work, read.n_tasks), count)
         counts = Counts(
             n_rows=read.n_rows,
             n_mentions=n_mentions,
@@ -364,10 +365,11 @@ def _write(
     return written
 
 
-def _confidences(files: AnswerFiles) -> tuple[int, float | None, list[int]]:
+def _confidences(files: AnswerFiles, count: _Count) -> tuple[int, float | None, list[int]]:
     """Different mentions, and of their best links the mean confidence and how many lie in each tenth."""
     n_mentions, total, n_by_confidence = 0, 0.0, np.zeros(10, np.int64)
     for n_of_task, confidences in files.confidences():
+        count(n_of_task)
         n_mentions += n_of_task
         total += float(confidences.sum())
         n_by_confidence += np.bincount(np.minimum((10 * confidences).astype(np.int64), 9), minlength=10)
