@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from onoma.artifacts import read_manifest
-from onoma.codes import NO_CONCEPT, meant_codes, other_forms, other_forms_in_words, split_codes
+from onoma.codes import NO_CONCEPT, other_forms, other_forms_in_words, split_codes
 from onoma.encoders.folders import trained_mentions
 from onoma.errors import InputError
 from onoma.linking.folder import RERANKER_FOLDER
@@ -73,7 +73,7 @@ def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Deve
     """
     contexts = pl.col("context") if "context" in mentions.columns else pl.lit(None, pl.String).alias("context")
     counted = Counter(mentions.select(*LABELLED, contexts).iter_rows())
-    meant = _meant(linker, {label for _, label, _ in counted})
+    meant = linker.dictionary.meant_concepts({label for _, label, _ in counted})
     merged: Counter[tuple[str, str | None, frozenset[int], bool]] = Counter()
     unknown: Counter[str] = Counter()
     forms: defaultdict[Key, Counter[str]] = defaultdict(Counter)
@@ -106,21 +106,9 @@ def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Deve
     return Development(labelled, dict(unknown), tuple(code for code in NO_CONCEPT if code in are_concepts))
 
 
-def _meant(linker: Linker, labels: set[str]) -> dict[str, tuple[frozenset[int], bool]]:
-    """Rows of the concepts that labels ("D001|D002") stand for, and whether they mean a concept at all."""
-    concept_ids = set(linker.dictionary.concept_ids)
-    codes_of = {label: meant_codes(label, concept_ids) for label in labels}
-    rows_of = linker.dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
-    meant = {}
-    for label, codes in codes_of.items():
-        some = [code for code in codes if code in rows_of or code not in NO_CONCEPT]
-        meant[label] = frozenset(row for code in some for row in rows_of.get(code, ())), bool(some)
-    return meant
-
-
 def count_shared(linker: Linker, mentions: Development, others: pl.DataFrame) -> int:
     """How many of the mentions of known concepts stand among others too, in text and concept, each of these once."""
-    meant = _meant(linker, set(others["concept_id"].unique()))
+    meant = linker.dictionary.meant_concepts(others["concept_id"].unique())
     there: Counter[tuple[str, frozenset[int]]] = Counter()
     for (mention, label), n in Counter(others.select(LABELLED).iter_rows()).items():
         there[normalise(mention, linker.normalisation), meant[label][0]] += n

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onoma.codes import codes_of_concept
+from onoma.codes import NO_CONCEPT, codes_of_concept, meant_codes
 from onoma.linking.links import Link
 from onoma.linking.strings import StringColumn
 from onoma.terminology.name_rows import checked_name_rows
@@ -123,6 +123,17 @@ class NameDictionary:
                 if code in codes:
                     rows.setdefault(code, []).append(row)
         return rows
+
+    def meant_concepts(self, labels: Iterable[str]) -> dict[str, tuple[frozenset[int], bool]]:
+        """Rows of the concepts that labels ("D001|D002") stand for, and whether they mean a concept at all."""
+        concept_ids = set(self.concept_ids)
+        codes_of = {label: meant_codes(label, concept_ids) for label in labels}
+        rows_of = self.concept_rows({code for codes in codes_of.values() for code in codes})
+        meant = {}
+        for label, codes in codes_of.items():
+            some = [code for code in codes if code in rows_of or code not in NO_CONCEPT]
+            meant[label] = frozenset(row for code in some for row in rows_of.get(code, ())), bool(some)
+        return meant
 
     def save(self, folder: Path) -> None:
         """Write the dictionary's files into ``folder``."""

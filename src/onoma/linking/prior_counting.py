@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from onoma.codes import meant_codes, other_forms, other_forms_in_words, split_codes
+from onoma.codes import other_forms, other_forms_in_words, split_codes
 from onoma.errors import InputError
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.likelihood import LabelledPool, maximise_likelihood
@@ -90,17 +90,14 @@ def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:
     """
     check_mentions(mentions)
     counted = Counter(mentions["concept_id"].to_list())
-    concept_ids = set(dictionary.concept_ids)
-    codes_of = {label: meant_codes(label, concept_ids) for label in counted}
-    rows_of = dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
     counts = np.zeros(dictionary.n_concepts, np.int64)
     n_unknown = 0
-    for label, n in counted.items():
-        rows = sorted({row for code in codes_of[label] for row in rows_of.get(code, ())})
-        counts[rows] += n
+    for label, (rows, _) in dictionary.meant_concepts(counted).items():
+        n = counted[label]
+        counts[list(rows)] += n
         n_unknown += 0 if rows else n
     if not counts.any():
-        meant_by = other_forms({code for codes in codes_of.values() for code in codes}, dictionary.concept_ids)
+        meant_by = other_forms({code for label in counted for code in split_codes(label)}, dictionary.concept_ids)
         said = f"; {other_forms_in_words(meant_by, where='the linker')}" if meant_by else ""
         raise InputError(
             "no mention is of a concept that the linker has, so that nothing is known of how often these are meant",
