@@ -45,12 +45,12 @@ ABOUT_FILE = "char_ngrams.json"
 """Lies in the folder of whatever has such an index."""
 _NAME = "char_ngrams"
 _TEXTS_AT_ONCE = 1 << 15
-_LOOK_UP_COST = 16
+_LOOK_UP_COST = 8
 """What it takes to look one name up in one list, where adding one entry of a list to the sums takes 1."""
 _BLOCK_ROWS = 1 << 16
 """Rows summed at a time, so that their sums stay in the processor's cache."""
-_ROWS_AT_ONCE = 4096
-"""Rows looked up at a time for all terms."""
+_ROWS_AT_ONCE = 1 << 14
+"""Rows looked up at a time for all terms, so that what is looked up stays small."""
 _NUMBERS_AT_ONCE = 1024
 """Numbers of a list that must be in such a block on average, so that the arithmetic outweighs the calls."""
 _ROUNDING = 1e-6
@@ -445,9 +445,8 @@ class CharNgramIndex:
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             counts = self._postings.counts_at(query.terms[done:], wanted[part], n_listed=n_listed)
-            added = np.multiply(counts, weights, dtype=np.float64)
-            # One after the other, as in `_add`: any other sum would be rounded otherwise.
-            totals[part] = np.add.accumulate(np.concatenate([totals[None, part], added]))[-1]
+            for of_term in np.multiply(counts, weights, dtype=np.float64):
+                totals[part] += of_term  # one after the other, as in `_add`: any other sum would be rounded otherwise
         return (totals * self._inverse_lengths[rows]).astype(np.float32)
 
     def _queries(self, texts: Sequence[str]) -> Iterator[NgramVector]:

@@ -100,9 +100,11 @@ class Postings:
         places = np.empty((n_listed, len(rows)), np.int64)
         for of_term, begin, end in zip(places, begins.tolist(), ends.tolist(), strict=True):
             of_term[:] = self.rows[begin:end].searchsorted(rows)
-        places = np.minimum(places + begins[:, None], ends[:, None] - 1)
-        counts[:n_listed] = np.where(self.rows[places] == rows, self.counts[places], 0)
-        counts[n_listed:] = self.columns[self.column_places(terms[n_listed:])[:, None], rows]
+        places += begins[:, None]
+        np.minimum(places, ends[:, None] - 1, out=places)
+        np.multiply(self.counts.take(places), self.rows.take(places) == rows, out=counts[:n_listed])
+        for of_term, column in zip(counts[n_listed:], self.columns_of(terms[n_listed:]), strict=True):
+            column.take(rows, out=of_term)
         return counts
 
     def frequencies(self) -> RowArray:
