@@ -397,5 +397,5 @@ def test_groups_that_cannot_be(linker: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=problem):
             run_benchmark(own_task(group=column), tmp_path / "mine.csv", linker=linker, out=tmp_path / "out")
     (tmp_path / "mine.txt").write_text("D1||ab\n")
-    with pytest.raises(InputError, match=r"lines id\|\|mention have no groups.*a table with a column 'section'"):
+    with pytest.raises(InputError, match=r"lines of mentions have no groups.*jsonl with a column 'section'"):
         run_benchmark(own_task(group="section"), tmp_path / "mine.txt", linker=linker, out=tmp_path / "out")
