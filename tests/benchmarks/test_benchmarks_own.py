@@ -399,3 +399,21 @@ def test_groups_that_cannot_be(linker: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("D1||ab\n")
     with pytest.raises(InputError, match=r"lines of mentions have no groups.*jsonl with a column 'section'"):
         run_benchmark(own_task(group="section"), tmp_path / "mine.txt", linker=linker, out=tmp_path / "out")
+
+
+def test_values_of_groups_are_told_on_one_line_each(linker: Path, tmp_path: Path) -> None:
+    kinds = ["title", " title ", "in\nother   (9)  99.9", "long " * 100]
+    rows = [(f"ab {number}", "D1", kind) for number, kind in enumerate(kinds)]
+    table = pl.DataFrame(rows, schema=["mention", "concept_id", "kind of\nsection"], orient="row")
+    table.write_parquet(tmp_path / "mine.parquet")
+    task = own_task(group="kind of\nsection")
+    result = run_benchmark(task, tmp_path / "mine.parquet", linker=linker, out=tmp_path / "out")
+    assert result.by_group is not None
+    assert list(result.by_group.values) == ["title", *sorted(kind.strip() for kind in kinds[2:])]
+    told = [line for line in str(result).splitlines() if line.startswith("kind of section: ")]
+    assert [line.partition(" (1)")[0] for line in told[1:]] == [
+        "kind of section: in other   (9)  99.9",
+        f"kind of section: {'long ' * 16}...",
+    ]
+    assert "(2)" in told[0]
+    assert max(map(len, str(result).splitlines()[1:-1])) < 200

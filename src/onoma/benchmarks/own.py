@@ -51,8 +51,8 @@ def own_task(
         cluster: A column of a table of mentions with what is independent of one another, such as the document or the
             patient that each mention is of: intervals and p-values are over these. Unset: over distinct mentions.
         context: A column of it with the text around each mention, for a linker that reads it; cells may be empty.
-        group: A column of it by whose values accuracy is measured apart too, such as semantic type or section; mentions
-            with an empty cell are a group of their own.
+        group: A column of it by whose values accuracy is measured apart too, such as semantic type or section; spaces
+            around them do not count, and mentions with an empty cell are a group of their own.
         mention_format: What the columns of mentions and codes are called, and the encoding.
     """
     is_terminology = names is not None and (isinstance(names, Terminology) or not checked_path(names).is_file())
@@ -150,13 +150,9 @@ def own_queries(
             tuple(row["parts"]),
             frozenset(split_codes(row["concept_id"])),
             cluster=row.get("cluster"),
-            context=_unless_blank(row.get("context")),
-            group=_unless_blank(row.get("group")),
+            context=around if (around := row.get("context")) and around.strip() else None,
+            group=(row.get("group") or "").strip() or None,
         )
         for row in found.iter_rows(named=True)
     ]
     return queries, [file]
-
-
-def _unless_blank(cell: str | None) -> str | None:
-    return cell if cell and cell.strip() else None

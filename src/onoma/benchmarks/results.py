@@ -15,6 +15,7 @@ from onoma.benchmarks.abstention import AbstentionResult
 from onoma.benchmarks.metrics import Accuracy
 from onoma.benchmarks.parts import WRITTEN_AS, accuracy_as_json, n_queries_of, part_as_json
 from onoma.linking import Filters
+from onoma.terminology.diffing import shortened
 
 PREDICTIONS_NAME = "predictions.parquet"
 CONCEPTS = "concepts"
@@ -198,7 +199,8 @@ class BenchmarkResult:
             ]
         if self.by_group is not None:
             parts += [
-                (f"{self.by_group.column}: {value or '(empty)'}", part) for value, part in self.by_group.values.items()
+                (shortened(f"{self.by_group.column}: {value or '(empty)'}"), part)
+                for value, part in self.by_group.values.items()
             ]
         rows += [
             (f"{what} ({n_queries_of(part):,})", *(str(part.get(k, "-")) for k in self.accuracy))
