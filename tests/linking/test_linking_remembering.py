@@ -12,6 +12,7 @@ import pytest
 from linking_data import write_letter_linker
 
 from onoma.encoders import Encoder
+from onoma.errors import InputError
 from onoma.indexes.char_ngrams import CharNgramIndex, NgramVector
 from onoma.linking import Linker, LinkerSettings
 from onoma.linking.searching import DenseSearch
@@ -104,3 +105,19 @@ def test_it_is_the_same_linker(linker: Linker) -> None:
     remembering = linker.remembering()
     assert (remembering.fingerprint, remembering.settings) == (linker.fingerprint, linker.settings)
     np.testing.assert_array_equal(remembering.encoder.encode(["cold"]), linker.encoder.encode(["cold"]))
+
+
+def test_its_encoder_is_an_encoder_like_others(linker: Linker) -> None:
+    own, remembering = linker.encoder, linker.remembering().encoder
+    assert remembering.encode([]).shape == (0, own.width)
+    with pytest.raises(InputError, match="put it in a list"):
+        remembering.encode("cold")
+    with pytest.raises(InputError, match="is not text"):
+        remembering.encode(["cold", None])  # type: ignore[list-item]
+    raw = own.encode(["cold"], unit_length=False)
+    assert abs(float(np.linalg.norm(raw)) - 1) > 0.1
+    for unit_length, expected in ((True, own.encode(["cold"])), (False, raw), (True, own.encode(["cold"]))):
+        np.testing.assert_array_equal(remembering.encode(["cold"], unit_length=unit_length), expected)
+    done: list[tuple[int, int]] = []
+    remembering.encode(["a", "b", "a", "cold"], progress=lambda *call: done.append(call))
+    assert done[-1] == (2, 2)

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from onoma.encoders import Encoder
+from onoma.errors import check_several
 from onoma.linking.searching import Queries
 from onoma.linking.settings import Stage
 from onoma.types import CountProgress, FloatArray, RowArray
 
 
 class RememberingEncoder:
-    """An encoder that encodes each text once."""
+    """An encoder that encodes each text once; vectors that are not of length 1 are not remembered."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder, self._known = encoder, dict[str, FloatArray]()
@@ -27,9 +28,13 @@ class RememberingEncoder:
         self, texts: Sequence[str], *, progress: CountProgress | None = None, unit_length: bool = True
     ) -> FloatArray:
         """See `onoma.encoders.Encoder.encode`."""
-        new = [text for text in texts if text not in self._known]
-        self._known.update(zip(new, self._encoder.encode(new, unit_length=unit_length), strict=True))
-        return np.stack([self._known[text] for text in texts])
+        if not unit_length:
+            return self._encoder.encode(texts, progress=progress, unit_length=False)
+        check_several(texts, "texts")
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        found = self._encoder.encode(new, progress=progress)
+        self._known.update(zip(new, found, strict=True))
+        return np.stack([self._known[text] for text in texts]) if texts else found
 
 
 @dataclass(frozen=True)
