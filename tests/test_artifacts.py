@@ -785,6 +785,20 @@ def test_a_drive_that_cannot_make_names_durable_is_no_failure(tmp_path: Path, mo
     assert (tmp_path / "thing" / "data.bin").read_bytes() == b"other"
 
 
+def test_what_was_written_is_durable_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "thing"
+    synced: list[tuple[int, bool]] = []
+    monkeypatch.setattr(os, "fsync", lambda one: synced.append((os.fstat(one).st_ino, place.exists())))
+    make(place)
+    files = {file.stat().st_ino for file in place.rglob("*") if file.is_file()}
+    assert {(file, False) for file in files} <= set(synced)
+    assert synced[-1] == (tmp_path.stat().st_ino, True)
+    synced.clear()
+    with write_file(tmp_path / "file"):
+        pass
+    assert [file for file, _ in synced] == [(tmp_path / "file").stat().st_ino]
+
+
 def test_one_folder_may_have_two_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where case does not count, as on most Macs, and in containers where a folder is mounted twice."""
     (tmp_path / "Enc" / "inner").mkdir(parents=True)

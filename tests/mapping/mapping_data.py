@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,10 +43,9 @@ def make_linker_of(place: Path, concepts: Mapping[str, Sequence[str]]) -> Path:
 
 
 def make_parts_small(patch: pytest.MonkeyPatch) -> None:
-    """Parts of 7 rows and tasks of about 5 mentions, and no waiting for the disk."""
+    """Parts of 7 rows and tasks of about 5 mentions."""
     patch.setattr(parts, "PART_ROWS", 7)
     patch.setattr(collecting, "TASK_MENTIONS", 5)
-    patch.setattr(os, "fsync", lambda descriptor: None)
 
 
 def rows_of(n_rows: int, *, n_different: int = 12) -> list[Row]:
