@@ -22,6 +22,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
 from onoma.indexes import char_ngram_weights, char_ngrams, inverting
+from onoma.indexes.char_ngram_weights import STAGES
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.ngram_keys import prepared
 from onoma.types import FloatArray, RowArray
@@ -143,7 +144,7 @@ def test_every_way_to_the_answer_gives_the_same(
     texts = ["hart attac", "renal syndrom 3", "心臓", "type 2 of the cancer", "xyz", "", names[7], "of"]
     found = {}
     for rows_per_listed, rows_per_rare, cost, block in (
-        (5, 40, 8, 1 << 16),  # as it is
+        (5, 40, 16, 1 << 16),  # as it is
         (5, 40, 0, 300),  # always cut short
         (5, 40, 10**9, 300),  # never
         (1, 3, 0, 1 << 16),  # no columns
@@ -154,6 +155,7 @@ def test_every_way_to_the_answer_gives_the_same(
         monkeypatch.setattr(char_ngram_weights, "_ROWS_PER_RARE", rows_per_rare)
         monkeypatch.setattr(char_ngrams, "_LOOK_UP_COST", cost)
         monkeypatch.setattr(char_ngrams, "_BLOCK_ROWS", block)
+        monkeypatch.setattr(char_ngrams, "_ROWS_AT_ONCE", block)
         monkeypatch.setattr(char_ngrams, "_NUMBERS_AT_ONCE", 1)
         index = CharNgramIndex.build(names, ngrams=ngrams)
         rows, scores = index.search(texts, k=k)
@@ -303,6 +305,7 @@ def test_lists_equal_loops(occurrences: list[tuple[int, int]], cuts: list[int], 
 _KILLED = """
 import json, os, sys
 from onoma.indexes import char_ngrams, inverting
+from onoma.indexes.char_ngram_weights import STAGES
 from onoma.indexes.char_ngrams import CharNgramIndex
 char_ngrams._TEXTS_AT_ONCE, inverting._NUMBERS_AT_ONCE, inverting._SPILLED_BYTES = 60, 500, 100
 left = int(sys.argv[2])
@@ -391,6 +394,22 @@ def test_damaged_files_are_refused(name: str, how: str, tmp_path: Path) -> None:
         CharNgramIndex.build([*random_names(61), "ωxω"], ngrams=(1, 3)).save(tmp_path / "other")
         shutil.copy(tmp_path / "other" / name, file)
     with pytest.raises(DamagedArtifactError):
+        CharNgramIndex.open(tmp_path)
+
+
+@pytest.mark.parametrize("part", ["stages", "offsets"])
+def test_terms_with_neither_a_list_nor_a_column_are_refused(part: str, tmp_path: Path) -> None:
+    """What is looked up first and what last follows from the stages, and that a list has a last entry."""
+    saved_files(tmp_path)
+    file = tmp_path / f"char_ngrams.{part}.npy"
+    changed, has_column = np.load(file), np.load(tmp_path / "char_ngrams.stages.npy") == STAGES - 1
+    term = int(np.flatnonzero(~has_column)[7])
+    if part == "stages":
+        changed[term] = STAGES - 1
+    else:
+        changed[term + 1] = changed[term]
+    np.save(file, changed)
+    with pytest.raises(DamagedArtifactError, match="do not fit one another"):
         CharNgramIndex.open(tmp_path)
 
 
