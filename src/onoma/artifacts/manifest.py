@@ -87,6 +87,39 @@ class Manifest(_Record):
         fields = json.loads(self.model_dump_json(exclude_none=True))
         return json.dumps({**fields, "sha256": _checksum(fields)}, indent=1, ensure_ascii=False)
 
+    @classmethod
+    def from_text(cls, text: bytes, path: Path) -> Manifest:
+        """What `as_text` gives, read again.
+
+        Args:
+            text: As UTF-8.
+            path: Where it stands, for messages.
+
+        Raises:
+            DamagedArtifactError: it is no JSON, or has changed since it was written.
+            NotAnArtifactError: it is something else.
+            FormatVersionError: it has a field that is not known.
+        """
+        try:
+            raw = json.loads(text.decode())
+        except (ValueError, RecursionError) as error:
+            raise DamagedArtifactError(f"{path} is not readable as JSON ({error}). Make the folder again.") from None
+        if not isinstance(raw, dict) or "sha256" not in raw:
+            raise NotAnArtifactError(f"{path} is not a manifest written by Onoma.")
+        if raw.pop("sha256") != _checksum(raw):
+            raise DamagedArtifactError(
+                f"{path} is not what was written: its content has changed. Make the folder again."
+            )
+        try:
+            return cls.model_validate(raw)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise FormatVersionError(
+                f"{path} has a field this Onoma {__version__} does not understand ({where}: {first['msg']}); "
+                f"it was written by Onoma {raw.get('onoma_version', 'of unknown version')}."
+            ) from None
+
     @property
     def fingerprint(self) -> str:
         """SHA-256 over kind, format and the checksums of all files: equal content, equal fingerprint.
@@ -221,23 +254,7 @@ def read_manifest(path: str | Path) -> Manifest:
     file = folder / MANIFEST_NAME
     if not file.is_file():
         raise NotAnArtifactError(f"{folder} was not written by Onoma: it has no {MANIFEST_NAME}.")
-    try:
-        raw = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, UnicodeDecodeError, RecursionError) as error:
-        raise DamagedArtifactError(f"{file} is not readable as JSON ({error}). Make the folder again.") from None
-    if not isinstance(raw, dict) or "sha256" not in raw:
-        raise NotAnArtifactError(f"{file} is not a manifest written by Onoma.")
-    if raw.pop("sha256") != _checksum(raw):
-        raise DamagedArtifactError(f"{file} is not what was written: its content has changed. Make the folder again.")
-    try:
-        return Manifest.model_validate(raw)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise FormatVersionError(
-            f"{file} has a field this Onoma {__version__} does not understand ({where}: {first['msg']}); "
-            f"it was written by Onoma {raw.get('onoma_version', 'of unknown version')}."
-        ) from None
+    return Manifest.from_text(file.read_bytes(), file)
 
 
 def _checksum(fields: dict[str, Any]) -> str:

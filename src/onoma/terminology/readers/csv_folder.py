@@ -33,10 +33,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
-from pydantic import ValidationError
 
 from onoma.artifacts import MANIFEST_NAME, Manifest
-from onoma.errors import InputError, did_you_mean
+from onoma.errors import ArtifactError, InputError, did_you_mean
 from onoma.files.archives import SourceFile, source_files
 from onoma.files.quoted import read_quoted
 from onoma.files.reading import Check, Reading
@@ -149,8 +148,8 @@ def _check_manifest(files: Sequence[SourceFile]) -> None:
         with file.open() as handle:
             text = handle.read()
         try:
-            manifest = Manifest.model_validate_json(text)
-        except ValidationError:
+            manifest = Manifest.from_text(text, file.path)
+        except ArtifactError:
             raise InputError("this manifest cannot be read", path=file.path, fix=_EDITED) from None
         if manifest.kind != EXPORT_KIND:
             continue
