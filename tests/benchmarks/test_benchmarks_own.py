@@ -343,17 +343,30 @@ def test_intervals_are_over_a_column(linker: Path, tmp_path: Path) -> None:
         compare_results(tmp_path / "out", tmp_path / "over-mentions")
 
 
-def test_clusters_that_are_not_there(linker: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine.csv").write_text("mention,concept_id,note\nab,D1,1\nab,D1,\n")
-    for column, problem in (
-        ("note", r"found 1 empty cell\. To mend it: fill them in"),
-        ("document", r"no column 'document'.* To mend it: name the column of clusters \(--cluster\)"),
-    ):
-        with pytest.raises(InputError, match=problem):
-            run_benchmark(own_task(cluster=column), tmp_path / "mine.csv", linker=linker, out=tmp_path / "out")
+@pytest.mark.parametrize(
+    ("role", "rows", "problem"),
+    [
+        ("cluster", ["1", ""], r"found 1 empty cell\. To mend it: fill them in"),
+        (
+            "group",
+            list(map(str, range(101))),
+            r"field note: too many groups.*at most 100 different values; found 101.*\(--cluster\)",
+        ),
+    ],
+)
+def test_columns_that_cannot_be(role: str, rows: list[str], problem: str, linker: Path, tmp_path: Path) -> None:
+    def measured(file: str, column: str) -> None:
+        of_column: Any = {role: column}
+        run_benchmark(own_task(**of_column), tmp_path / file, linker=linker, out=tmp_path / "out")
+
+    (tmp_path / "mine.csv").write_text("mention,concept_id,note\n" + "".join(f"ab,D1,{cell}\n" for cell in rows))
     (tmp_path / "mine.txt").write_text("D1||ab\n")
-    with pytest.raises(InputError, match="jsonl with a column 'document'"):
-        run_benchmark(own_task(cluster="document"), tmp_path / "mine.txt", linker=linker, out=tmp_path / "out")
+    with pytest.raises(InputError, match=problem):
+        measured("mine.csv", "note")
+    with pytest.raises(InputError, match=rf"no column 'other'.* To mend it: name the column of {role}s \(--{role}\)"):
+        measured("mine.csv", "other")
+    with pytest.raises(InputError, match=rf"lines of mentions have no {role}s.*jsonl with a column 'other'"):
+        measured("mine.txt", "other")
 
 
 def test_groups_are_measured_apart(linker: Path, tmp_path: Path) -> None:
@@ -386,19 +399,6 @@ def test_groups_are_measured_apart(linker: Path, tmp_path: Path) -> None:
     assert without.by_group is None
     assert without.accuracy == result.accuracy
     assert "by_group" not in without.as_json()
-
-
-def test_groups_that_cannot_be(linker: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine.csv").write_text("mention,concept_id,document\n" + "".join(f"ab,D1,{n}\n" for n in range(101)))
-    for column, problem in (
-        ("document", r"field document: too many groups.*at most 100 different values; found 101.*\(--cluster\)"),
-        ("section", r"no column 'section'.* To mend it: name the column of groups \(--group\)"),
-    ):
-        with pytest.raises(InputError, match=problem):
-            run_benchmark(own_task(group=column), tmp_path / "mine.csv", linker=linker, out=tmp_path / "out")
-    (tmp_path / "mine.txt").write_text("D1||ab\n")
-    with pytest.raises(InputError, match=r"lines of mentions have no groups.*jsonl with a column 'section'"):
-        run_benchmark(own_task(group="section"), tmp_path / "mine.txt", linker=linker, out=tmp_path / "out")
 
 
 def test_values_of_groups_are_told_on_one_line_each(linker: Path, tmp_path: Path) -> None:
