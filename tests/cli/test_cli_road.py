@@ -425,3 +425,22 @@ def test_importing_the_library_or_the_command_loads_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_setting_that_is_not_is_told_before_torch_is_loaded() -> None:
+    """Loading torch takes seconds."""
+    program = """
+import sys
+from typer.testing import CliRunner
+from onoma.cli.app import app
+for words in (
+    "train onoma-mini --terminology none",
+    "train-biosyn biosyn --mentions none --dictionary none",
+    "distil distil --linker none",
+    "reranker train --linker none --mentions none",
+):
+    done = CliRunner().invoke(app, [*words.split(), "--out", "none", "--set", "sed=1"])
+    assert "Did you mean 'seed'?" in str(done.exception), (words, done.output, done.exception)
+    assert "torch" not in sys.modules, words
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -59,13 +59,16 @@ def distil(
     """
     from onoma.cli import show
     from onoma.linking import Linker
-    from onoma.training.distillation import distil_encoder
     from onoma.training.distillation_config import DistillationRecipe
-    from onoma.training.distributed import is_main
 
     loaded = DistillationRecipe.load(recipe, parse_assignments(settings or []))
     written = mention_format(column, code_column, encoding, development or [])
     opened = Linker.open(linker, database=database)
+
+    # torch takes seconds to load: what is wrong with what was given is told before.
+    from onoma.training.distillation import distil_encoder
+    from onoma.training.distributed import is_main
+
     with show.training_bar(track or []) as watching:
         report = distil_encoder(
             loaded,

@@ -59,13 +59,16 @@ def train(
     from onoma.cli import show
     from onoma.encoders.cross_encoder import read_about
     from onoma.linking import Linker
-    from onoma.training.distributed import is_main
-    from onoma.training.reranking import train_reranker
     from onoma.training.reranking_config import RerankingRecipe
 
     loaded = RerankingRecipe.load(recipe, parse_assignments(settings or []))
     written = mention_format(column, code_column, encoding, [mentions, *(development or [])])
     opened = Linker.open(linker, database=database)
+
+    # torch takes seconds to load: what is wrong with what was given is told before.
+    from onoma.training.distributed import is_main
+    from onoma.training.reranking import train_reranker
+
     with show.training_bar(track or []) as watching:
         report = train_reranker(
             loaded,

@@ -81,13 +81,8 @@ def train(
     """
     from onoma.cli import show
     from onoma.files.pictures import check_picture
-    from onoma.pairs import names_of_mentions
-    from onoma.terminology import Terminology
-    from onoma.training.alignment_config import Recipe
-    from onoma.training.distributed import is_main
+    from onoma.training.alignment_config import SETTINGS_OF_PAIRS, Recipe
     from onoma.training.grid import load_grid
-    from onoma.training.grid_run import train_grid
-    from onoma.training.run import SETTINGS_OF_PAIRS, train_on_pairs, train_on_terminology
 
     if (terminology is None) == (pairs is None):
         raise ConfigError("give either --terminology or --pairs.")
@@ -111,6 +106,9 @@ def train(
         if plot is not None:
             check_picture(plot, overwrite=True)
         varied = load_grid(grid)
+        from onoma.training.distributed import is_main
+        from onoma.training.grid_run import train_grid
+
         table = train_grid(
             recipe,
             varied,
@@ -130,6 +128,13 @@ def train(
             _show_grid(varied, table, out, plot, on_pairs=pairs is not None, as_json=as_json)
         return
     loaded = Recipe.load(recipe, given)
+
+    # torch takes seconds to load: what is wrong with the settings is told before.
+    from onoma.pairs import names_of_mentions
+    from onoma.terminology import Terminology
+    from onoma.training.distributed import is_main
+    from onoma.training.run import train_on_pairs, train_on_terminology
+
     left_out = None
     if leave_out and terminology is not None:
         opened = Terminology.open(terminology)

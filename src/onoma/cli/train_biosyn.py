@@ -57,13 +57,16 @@ def train_biosyn(
     run in ENCODER.run. Settings of a recipe: onoma recipes show RECIPE.
     """
     from onoma.cli import show
-    from onoma.encoders.folders import read_folder
-    from onoma.training.biosyn import train_biosyn as train
     from onoma.training.biosyn_config import BiosynRecipe
-    from onoma.training.distributed import is_main
 
     loaded = BiosynRecipe.load(recipe, parse_assignments(settings or []))
     written = mention_format(column, code_column, encoding, [mentions, *(development or [])])
+
+    # torch takes seconds to load: what is wrong with the settings is told before.
+    from onoma.encoders.folders import read_folder
+    from onoma.training.biosyn import train_biosyn as train
+    from onoma.training.distributed import is_main
+
     with show.training_bar(track or []) as watching:
         report = train(
             loaded,

@@ -23,6 +23,9 @@ from onoma.training.config_parts import (
 from onoma.training.run_config import EncoderRunConfig
 from onoma.training.settings import NamedSettings
 
+SETTINGS_OF_PAIRS = ("languages", "include_suppressed", "max_pairs_per_concept", "ambiguous")
+"""Settings of a recipe that say which pairs are made; `onoma.training.run.train_on_pairs` takes them as they are."""
+
 
 class TrainingConfig(EncoderRunConfig):
     """Settings of one self-alignment run (SapBERT, Liu et al. 2021); `Recipe.load` takes those of a recipe.

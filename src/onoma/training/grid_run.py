@@ -36,7 +36,7 @@ from onoma.files.text_files import check_is_file
 from onoma.pairs import MentionFormat, PairSet
 from onoma.pairs.languages import check_languages
 from onoma.terminology import Terminology
-from onoma.training.alignment_config import Recipe, TrainingConfig
+from onoma.training.alignment_config import SETTINGS_OF_PAIRS, Recipe, TrainingConfig
 from onoma.training.alignment_step import StepReport
 from onoma.training.distributed import PeerError, broadcast, by_main, is_main, processes, world_size
 from onoma.training.grid import Combination, Grid, combinations
@@ -52,7 +52,7 @@ from onoma.training.grid_table import (
     state_of,
     write_table,
 )
-from onoma.training.run import SETTINGS_OF_PAIRS, check_run, train_on_pairs, train_on_terminology
+from onoma.training.run import check_run, train_on_pairs, train_on_terminology
 from onoma.training.run_folder import remove_saved_run
 from onoma.training.tuning import check_base
 from onoma.training.watching import Watching

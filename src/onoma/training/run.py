@@ -28,9 +28,6 @@ from onoma.training.tuning import check_base
 from onoma.training.watching import Watching, check_watching
 from onoma.types import RowArray, Tell
 
-SETTINGS_OF_PAIRS = ("languages", "include_suppressed", "max_pairs_per_concept", "ambiguous")
-"""Settings of a recipe that say which pairs are made; `train_on_pairs` takes the pairs as they are."""
-
 
 def train_on_terminology(
     recipe: Recipe | TrainingConfig | str,
