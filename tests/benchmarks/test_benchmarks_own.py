@@ -392,6 +392,9 @@ def test_groups_are_measured_apart(linker: Path, tmp_path: Path) -> None:
     written = json.loads((tmp_path / "out" / "results.json").read_text())["by_group"]
     assert written["column"] == "section"
     assert {kind: part["n_queries"] for kind, part in written["values"].items()} == sizes
+    predictions = pl.read_parquet(tmp_path / "out" / "predictions.parquet")
+    assert predictions["mention"].to_list() == table["mention"].to_list()
+    assert predictions["group"].to_list() == [kind.strip() or None for kind in table["section"]]
     said = str(result)
     assert f"section: title ({sizes['title']})" in said
     assert f"section: (empty) ({sizes['']})" in said

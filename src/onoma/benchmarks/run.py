@@ -360,10 +360,11 @@ def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil:
     """One row per part of a query, for the analysis of errors.
 
     Columns: ``query`` (its position among the mentions of the file, from 0), ``mention`` (whole text), ``cluster``
-    (null where equal mentions are one), ``no_concept`` (whether it is said to mean none, so that nothing is right;
-    acc@k leaves these out), ``part``, ``gold`` (ids), ``candidate_ids`` (joined with ``|``), ``candidate_names`` and
-    ``scores`` (best first), ``confidence`` (of the first; null where the linker is not calibrated, or has no answer),
-    ``part_rank``, ``query_rank`` (null where nothing is right), ``exact_rank`` (of the query, exact match alone).
+    (null where equal mentions are one), ``group`` (null where there is none), ``no_concept`` (whether it is said to
+    mean none, so that nothing is right; acc@k leaves these out), ``part``, ``gold`` (ids), ``candidate_ids`` (joined
+    with ``|``), ``candidate_names`` and ``scores`` (best first), ``confidence`` (of the first; null where the linker is
+    not calibrated, or has no answer), ``part_rank``, ``query_rank`` (null where nothing is right), ``exact_rank`` (of
+    the query, exact match alone).
 
     Args:
         queries: All of them.
@@ -377,6 +378,7 @@ def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil:
             position,
             query.text,
             query.cluster,
+            query.group,
             may_be_nil and _is_nil(query, ranking.known_ids),
             part,
             sorted(query.gold),
@@ -398,6 +400,7 @@ def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil:
             "query": pl.UInt32,
             "mention": pl.String,
             "cluster": pl.String,
+            "group": pl.String,
             "no_concept": pl.Boolean,
             "part": pl.String,
             "gold": pl.List(pl.String),
