@@ -196,10 +196,10 @@ def test_rrf_as_the_manual_has_it(tmp_path: Path) -> None:
     report = export_terminology(write(tmp_path / "in", records), "umls", tmp_path / "out")
     files = {path.stem: path.read_text() for path in (tmp_path / "out").glob("*.RRF")}
     assert files == {
-        "MRCONSO": "C1|ENG|P|L00000001|PF|S00000001|Y|A00000001||||S|PT|NOCODE|Heart attack|0|N||\n"
-        "C1|ENG|P|L00000001|VO|S00000002|Y|A00000002||||T|SY|NOCODE|heart attack|0|N||\n"
-        "C1|POR|P|L00000003|PF|S00000003|Y|A00000003||||S|AB|NOCODE|MI|0|Y||\n"
-        "C2|ENG|P|L00000001|PF|S00000001|Y|A00000004||||S|PT|NOCODE|Heart attack|0|N||\n",
+        "MRCONSO": "C1|ENG|P|L00000001|PF|S00000001|Y|A00000001||||S|PT|NOCODE|Heart attack||N||\n"
+        "C1|ENG|P|L00000001|VO|S00000002|Y|A00000002||||T|SY|NOCODE|heart attack||N||\n"
+        "C1|POR|P|L00000003|PF|S00000003|Y|A00000003||||S|AB|NOCODE|MI||Y||\n"
+        "C2|ENG|P|L00000001|PF|S00000001|Y|A00000004||||S|PT|NOCODE|Heart attack||N||\n",
         "MRSTY": "C1|T047||Disease or Syndrome|AT00000001||\nC1|||my type|AT00000002||\n",
         "MRREL": "C2||CUI|CHD|C1||CUI|isa|R00000001||S|S||Y|N||\n"
         "C2||CUI|RO|C1||CUI|treats|R00000002||S|S||Y|N||\n"

@@ -25,6 +25,7 @@ from onoma.artifacts.manifest import (
     read_while_unchanged,
     verify_artifact,
 )
+from onoma.artifacts.origins import carried_origins, origin_in_words, origins_of, restrictions_in_words
 from onoma.artifacts.unfinished import leftovers, remove_leftovers, remove_spent
 from onoma.artifacts.writing import (
     ensure_file_writable,
@@ -42,6 +43,7 @@ __all__ = [
     "Manifest",
     "Parent",
     "amend_artifact",
+    "carried_origins",
     "copy_files",
     "ensure_file_writable",
     "ensure_named",
@@ -53,10 +55,13 @@ __all__ = [
     "is_still",
     "leftovers",
     "open_artifact",
+    "origin_in_words",
+    "origins_of",
     "read_manifest",
     "read_while_unchanged",
     "remove_leftovers",
     "remove_spent",
+    "restrictions_in_words",
     "sha256_file",
     "verify_artifact",
     "write_artifact",

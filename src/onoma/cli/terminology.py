@@ -34,6 +34,13 @@ def import_(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write the terminology folder.")],
     settings: Settings = None,
     on_error: OnError = "strict",
+    licence: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LICENCE",
+            help="Under which licence you have it (CC-BY-4.0, or your own words); what is made of it tells it too.",
+        ),
+    ] = None,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
@@ -53,6 +60,7 @@ def import_(
             on_error=on_error,
             overwrite=force,
             options=parse_assignments(settings or []),
+            licence=licence,
             progress=update,
         )
     show.result(report, as_json=as_json)
@@ -139,7 +147,13 @@ def fetch(
     if import_to is not None:
         with show.progress_bar(f"reading {report.path}", "rows") as update:
             imported = import_terminology(
-                entry.format, report.path, import_to, overwrite=force, options=entry.options, progress=update
+                entry.format,
+                report.path,
+                import_to,
+                overwrite=force,
+                options=entry.options,
+                licence=entry.licence,
+                progress=update,
             )
     if as_json:
         show.json_document({**vars(report), "imported": imported})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -84,6 +85,8 @@ class SourceTables:
         may_refer_outside: Whether it is normal for this format to refer to codes it does not define (an ontology that
             points to terms of another); then nothing of that sort is an error.
         paths: Table name to file, where it is not ``path``.
+        source_vocabularies: Of a release that unites several: what is known of each, see `onoma.artifacts.origins_of`.
+        origins: Of a folder that was made of what others published: what it says of these.
     """
 
     path: Path
@@ -96,6 +99,8 @@ class SourceTables:
     known_elsewhere: pl.Series = field(default_factory=lambda: pl.Series("concept_id", [], dtype=pl.String))
     may_refer_outside: bool = False
     paths: dict[str, Path] = field(default_factory=dict)
+    source_vocabularies: Sequence[Mapping[str, str]] = ()
+    origins: Sequence[Mapping[str, Any]] = ()
 
 
 def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:

@@ -15,7 +15,15 @@ from typing import cast, get_args
 
 import polars as pl
 
-from onoma.artifacts import ensure_file_writable, ensure_plain_name, ensure_writable, write_artifact, write_file
+from onoma.artifacts import (
+    carried_origins,
+    ensure_file_writable,
+    ensure_plain_name,
+    ensure_writable,
+    origins_of,
+    write_artifact,
+    write_file,
+)
 from onoma.errors import InputError, one_of
 from onoma.files.reading import Check, OnError
 from onoma.terminology.assembly import without_repeats
@@ -136,7 +144,7 @@ def export_terminology(
         ensure_plain_name(out)
         ensure_file_writable(out, overwrite=overwrite)
     opened = as_terminology(terminology)
-    writing = Writing(opened.path, cast(OnError, on_error))
+    writing = Writing(opened.path, cast(OnError, on_error), origins=origins_of(opened.manifest.config))
 
     def write(aside: Path) -> Content:
         written = chosen.write(_checked(Content.of(opened), writing), aside, writing)
@@ -146,7 +154,7 @@ def export_terminology(
         return written
 
     if chosen.is_folder:
-        config = {"format": format, "on_error": on_error}
+        config = {"format": format, "on_error": on_error, **carried_origins(opened.manifest.config)}
         with write_artifact(
             out, KIND, config=config, parents=[opened.manifest.as_parent()], overwrite=overwrite
         ) as aside:

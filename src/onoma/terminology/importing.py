@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from onoma.artifacts import ensure_writable, sha256_file
 from onoma.errors import one_of
 from onoma.files.reading import OnError, Reading
-from onoma.terminology.assembly import assemble
+from onoma.terminology.assembly import SourceTables, assemble
 from onoma.terminology.formats import get_format
 from onoma.terminology.readers.options import parse_options
-from onoma.terminology.tables import KIND, TableCounts, write_terminology
+from onoma.terminology.tables import KIND, TableCounts, TerminologyTables, write_terminology
 from onoma.types import Progress, no_progress
 
 
@@ -77,6 +77,7 @@ def import_terminology(
     on_error: str = "strict",
     overwrite: bool = False,
     options: Mapping[str, object] | None = None,
+    licence: str | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
     """Read a terminology of some format into a folder that `Terminology` opens.
@@ -89,6 +90,8 @@ def import_terminology(
             ``rejects.parquet``.
         overwrite: Replace a terminology at ``out``.
         options: Of the format, as text or typed.
+        licence: Under which it may be used, in SPDX's words or your own: what is made of it says so too. Unset: that
+            it was not said, and what is usual for the format.
         progress: Called with (rows done, rows in all or ``None``, what is read).
 
     Raises:
@@ -120,6 +123,7 @@ def import_terminology(
             "source": _text(Path(source).name or Path(source).resolve().name),
             "source_files": {name: hashed.result() for name, hashed in hashes.items()},
             "options": parsed.model_dump(mode="json"),
+            **_terms(chosen.licence, licence, found, tables),
             "on_error": on_error,
             "n_rejected": len(rejects),
         },
@@ -137,3 +141,14 @@ def import_terminology(
         notes=dict(reading.notes),
         seconds=time.perf_counter() - started,
     )
+
+
+def _terms(usual_licence: str, licence: str | None, found: SourceTables, tables: TerminologyTables) -> dict[str, Any]:
+    """What the manifest says of licences and of whose content is in the tables."""
+    said = {} if licence is None or not licence.strip() else {"licence": " ".join(licence.split())}
+    if found.origins:
+        return {"origins": [{**one, **said} for one in found.origins]}
+    with_sources = (tables.names, tables.relations, tables.definitions, tables.cross_references)
+    used = {source for table in with_sources for source in table["source"].unique()}
+    known = [dict(one) for one in found.source_vocabularies if one["source"] in used]
+    return {**said, "usual_licence": usual_licence, **({"source_vocabularies": known} if known else {})}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
+from onoma.artifacts import origin_in_words, restrictions_in_words
 from onoma.terminology.normalised_columns import normalise_expr
 from onoma.terminology.tables import ACTIVE
 
@@ -35,6 +38,7 @@ class TerminologyInfo:
         semantic_types: Concepts for each semantic type.
         relations: Rows for each relation.
         cross_references: Rows for each vocabulary that is referred to: what stands before the code's colon.
+        origins: What it was read from, with licences, see `onoma.artifacts.origins_of`.
     """
 
     n_concepts: int
@@ -54,6 +58,7 @@ class TerminologyInfo:
     semantic_types: dict[str, int]
     relations: dict[str, int]
     cross_references: dict[str, int]
+    origins: Sequence[Mapping[str, Any]]
 
     def names_at(self, share: float) -> int:
         """The smallest n such that at least this share of the concepts with names has n distinct names or fewer.
@@ -88,6 +93,8 @@ class TerminologyInfo:
             ("semantic types", _shown(self.semantic_types)),
             ("relations", f"{self.n_relations:,}{_after(self.relations)}"),
             ("cross-references", f"{self.n_cross_references:,}{_after(self.cross_references)}"),
+            *(("read from", origin_in_words(origin)) for origin in self.origins),
+            ("restricted", restrictions_in_words(self.origins)),
         ]
         width = max(len(title) for title, _ in rows)
         return "\n".join(f"{title:<{width}}  {text}" for title, text in rows if text)
@@ -107,6 +114,7 @@ def gather_information(
     cross_references: pl.LazyFrame,
     *,
     n_definitions: int,
+    origins: Sequence[Mapping[str, Any]] = (),
 ) -> TerminologyInfo:
     """Count, in streams: what stays in memory is 12 bytes for each distinct name.
 
@@ -153,6 +161,7 @@ def gather_information(
         ),
         relations=relation_counts,
         cross_references=reference_counts,
+        origins=origins,
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from onoma.artifacts import Manifest, is_still, open_artifact
+from onoma.artifacts import Manifest, is_still, open_artifact, origins_of
 from onoma.artifacts.parquet import scan_parquet
 from onoma.artifacts.system import is_of_system
 from onoma.codes import digits_of
@@ -229,6 +229,7 @@ class Terminology:
             self.relations(),
             self.cross_references(),
             n_definitions=self.n_definitions,
+            origins=origins_of(self.manifest.config),
         )
 
     def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import polars as pl
 
-from onoma.artifacts import ensure_writable
+from onoma.artifacts import carried_origins, ensure_writable
 from onoma.errors import InputError, check_several, checked_path
 from onoma.terminology.code_keys import vocabulary_of
 from onoma.terminology.enriching.matching import (
@@ -229,6 +229,7 @@ def enrich_terminology(
             "languages": None if languages is None else list(languages),
             "vocabulary": own_vocabulary,
             "vocabularies": {folder_name(path): given for path, given in said.items()},
+            **carried_origins(*(terminology.manifest.config for terminology in opened)),
         },
         parents=[terminology.manifest.as_parent() for terminology in opened],
         overwrite=overwrite,

@@ -26,7 +26,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from onoma.artifacts import ensure_writable
+from onoma.artifacts import carried_origins, ensure_writable
 from onoma.errors import ConfigError, InputError, check_several, checked_path, did_you_mean, one_of
 from onoma.files.reading import Reading
 from onoma.terminology.code_keys import vocabulary_of
@@ -173,6 +173,7 @@ def merge_terminologies(
             "match_codes": match_codes,
             "prefixes": {folder_name(path): prefix for path, prefix in prefix_of.items()},
             "vocabularies": {folder_name(path): vocabulary for path, vocabulary in named_vocabulary.items()},
+            **carried_origins(*(source.terminology.manifest.config for source in sources)),
         },
         parents=[source.terminology.manifest.as_parent() for source in sources],
         overwrite=overwrite,

@@ -31,10 +31,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from onoma.artifacts import MANIFEST_NAME, Manifest
+from onoma.artifacts import MANIFEST_NAME, Manifest, origins_of
 from onoma.errors import ArtifactError, InputError, did_you_mean
 from onoma.files.archives import SourceFile, source_files
 from onoma.files.quoted import read_quoted
@@ -95,7 +96,7 @@ def read_csv_folder(source: str, options: ReaderOptions, reading: Reading) -> So
         InputError: no concepts.csv or names.csv, one without a column, or a file that is not as its manifest says;
             under "strict" also a bad row.
     """
-    files = _find_files(Path(source), reading)
+    files, origins = _find_files(Path(source), reading)
     tables = {name: _read(name, files.get(name), reading) for name in COLUMNS}
     concepts = _distinct(tables["concepts"], files["concepts"].path, reading)
     return SourceTables(
@@ -107,10 +108,12 @@ def read_csv_folder(source: str, options: ReaderOptions, reading: Reading) -> So
         definitions=tables["definitions"],
         cross_references=tables["cross_references"],
         paths={name: file.path for name, file in files.items()},
+        origins=origins,
     )
 
 
-def _find_files(source: Path, reading: Reading) -> dict[str, SourceFile]:
+def _find_files(source: Path, reading: Reading) -> tuple[dict[str, SourceFile], list[dict[str, Any]]]:
+    """The files by table, and the origins that a manifest beside them names."""
     if source.is_file() and source.suffix.lower() != ".zip":
         raise InputError(
             "this is a file",
@@ -136,12 +139,12 @@ def _find_files(source: Path, reading: Reading) -> dict[str, SourceFile]:
             raise InputError(
                 f"there is no {name}.csv here", path=source, expected=", ".join(f"{table}.csv" for table in COLUMNS)
             )
-    _check_manifest([file for file in files if file.folder == found["concepts"].folder])
-    return found
+    return found, _check_manifest([file for file in files if file.folder == found["concepts"].folder])
 
 
-def _check_manifest(files: Sequence[SourceFile]) -> None:
-    """Refuse what is not as it was exported, where a manifest says how that was."""
+def _check_manifest(files: Sequence[SourceFile]) -> list[dict[str, Any]]:
+    """Refuse what is not as it was exported, where a manifest says how that was; what it says of its origins."""
+    origins: list[dict[str, Any]] = []
     for file in files:
         if file.base.lower() != MANIFEST_NAME:
             continue
@@ -153,6 +156,7 @@ def _check_manifest(files: Sequence[SourceFile]) -> None:
             raise InputError("this manifest cannot be read", path=file.path, fix=_EDITED) from None
         if manifest.kind != EXPORT_KIND:
             continue
+        origins = origins_of(manifest.config)
         there = {other.base.lower(): other for other in files}
         for name, entry in manifest.files.items():
             csv = there.get(name, there.get(f"{name}.gz"))
@@ -167,6 +171,7 @@ def _check_manifest(files: Sequence[SourceFile]) -> None:
             else:
                 continue
             raise InputError(problem, path=place, fix=_EDITED)
+    return origins
 
 
 def _fingerprint(file: SourceFile) -> tuple[int, str]:

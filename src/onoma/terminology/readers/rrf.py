@@ -155,6 +155,37 @@ class SourceCodes:
         ).select(SOURCE_CROSS_REFERENCES.names())
 
 
+class Vocabularies:
+    """Watches for the sources of the names, and the level of restriction (SRL) that the release gives them."""
+
+    columns: tuple[str, ...] = ("SAB", "SRL")
+
+    def __init__(self) -> None:
+        self._levels = Gathered(pl.Schema(dict.fromkeys(self.columns, pl.String())))
+
+    def see(self, rows: pl.DataFrame) -> None:
+        """Note the levels of the sources."""
+        self._levels.add(rows.select(self.columns))
+
+    def told(self, release: Release, reading: Reading) -> list[dict[str, str]]:
+        """Of each source ``source`` and ``restriction_level``, by MRSAB also ``name``, ``version``, ``citation``.
+
+        MRSAB has the last word on the level. Columns: UMLS Reference Manual, 3.3.16.
+        """
+        found = {
+            source: {"source": source, "restriction_level": level}
+            for source, level in self._levels.table().sort("SAB", "SRL").iter_rows()
+        }
+        columns = {"VSAB": "version", "SON": "name", "SRL": "restriction_level", "SCIT": "citation"}
+        is_a_source = column_check(release.family, "RSAB", "the short name of a source", "SON")
+        for rows in release.rows("SAB", ("RSAB", "CURVER", *columns), reading, (is_a_source,)):
+            for row in rows.sort("CURVER").iter_rows(named=True):  # N before Y: the current version counts
+                known = found.setdefault(row["RSAB"], {"source": row["RSAB"]})
+                known |= {column: row[name].strip() for name, column in columns.items()}
+        named = sorted(source for source in found if source.strip())
+        return [{key: value for key, value in found[source].items() if value.strip()} for source in named]
+
+
 @dataclass(frozen=True)
 class Names:
     """What the main table gives.

@@ -19,6 +19,7 @@ RXNATOMARCHIVE  retired RXCUIs: those with names of RxNorm there and none in RXN
                 names they had, replaced by MERGED_TO_RXCUI, or by what that was merged into and so on, if this ends
                 with one concept that is there; of several each is a choice, a relation "consider". ``retired=no``
                 leaves them out. RXNCUI, which says this too but only of drugs and packs, is not read
+RXNSAB          of the sources: name, version, level of restriction, citation, as MRSAB of `umls`
 ==============  ==================================================================================================
 
 The preferred name of a concept: not suppressed before suppressed, then English, then RxNorm's own, then its normalised
@@ -26,7 +27,7 @@ name before its synonyms (SY, TMSY, PSN, ET), then the order of the file.
 
 The monthly full release is a zip archive with ``rrf`` and, once more for what can be prescribed in the USA,
 ``prescribe/rrf``; of these ``rrf`` is read. RXNSTY and RXNATOMARCHIVE are not in the prescribable content. Not read:
-RXNSAT (attributes such as NDC codes), RXNDOC, RXNSAB, RXNCUI, RXNCUICHANGES. ``sources=RXNORM`` keeps RxNorm's own
+RXNSAT (attributes such as NDC codes), RXNDOC, RXNCUI, RXNCUICHANGES. ``sources=RXNORM`` keeps RxNorm's own
 names and relations only; trade names (``trade_names=yes``) and semantic filters work as in `umls`.
 """
 
@@ -40,6 +41,7 @@ from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.rrf import (
     RrfOptions,
     SourceCodes,
+    Vocabularies,
     Watcher,
     column_check,
     names_of,
@@ -52,7 +54,7 @@ from onoma.terminology.readers.rrf import (
 from onoma.terminology.readers.rrf_relations import add_trade_names, note_trade_names, read_relations
 from onoma.terminology.readers.rrf_release import Family, Release, open_release
 
-FAMILY = Family("RxNorm", "RXN", "RX", ("CONSO", "STY", "REL"), ("ATOMARCHIVE",))
+FAMILY = Family("RxNorm", "RXN", "RX", ("CONSO", "STY", "REL"), ("ATOMARCHIVE", "SAB"))
 _OWN = "RXNORM"
 _SYNONYMS = ("SY", "TMSY", "PSN", "ET")
 _LONGEST_SUCCESSION = 16
@@ -79,8 +81,8 @@ def read_rxnorm(source: str, options: RrfOptions, reading: Reading) -> SourceTab
     """
     with open_release(source, FAMILY, reading) as release:
         types, kept = read_types(release, options, reading)
-        atoms, codes = _Atoms(release, reading), SourceCodes(options)
-        watchers: list[Watcher] = [atoms, codes] if options.cross_references else [atoms]
+        atoms, codes, vocabularies = _Atoms(release, reading), SourceCodes(options), Vocabularies()
+        watchers: list[Watcher] = [atoms, vocabularies, *([codes] if options.cross_references else [])]
         found = read_names(release, options, reading, preference=_PREFERENCE, watchers=watchers)
         relations = read_relations(release, options, reading, resolve=atoms.resolve, allow_no_flag=True)
         names = found.table
@@ -112,6 +114,7 @@ def read_rxnorm(source: str, options: RrfOptions, reading: Reading) -> SourceTab
             cross_references=pl.concat([references, *atoms.references]),
             known_elsewhere=left_out,
             paths={table: release.path(name) for table, name in paths.items() if name in release},
+            source_vocabularies=vocabularies.told(release, reading),
         )
 
 

@@ -22,6 +22,8 @@ MRCUI        retired CUIs: obsolete concepts, replaced by CUI2 where REL is SY (
              they keep them. If a filter is set, only those with names and those that lead to a concept which is kept.
              ``retired=no`` leaves them out
 MRRANK       with ``codes``: which term types of a source are preferred
+MRSAB        of the sources whose names are kept: name, version, level of restriction (SRL), how to cite it; they stand
+             in the manifest, and `onoma terminology info` shows them. Without it the level is that in MRCONSO
 ===========  =====================================================================================================
 
 The preferred name of a concept: not suppressed before suppressed, then English, then TS=P, STT=PF, ISPREF=Y, then the
@@ -73,6 +75,7 @@ from onoma.terminology.readers.options import Words
 from onoma.terminology.readers.rrf import (
     RrfOptions,
     SourceCodes,
+    Vocabularies,
     Watcher,
     column_check,
     filtered,
@@ -89,7 +92,7 @@ from onoma.terminology.readers.umls_codes import SourceAtoms
 from onoma.terminology.readers.umls_codes import preference as preference_for_codes
 from onoma.terminology.tables import ACTIVE
 
-FAMILY = Family("the UMLS", "MR", "", ("CONSO", "STY", "REL", "DEF"), ("CUI", "RANK"))
+FAMILY = Family("the UMLS", "MR", "", ("CONSO", "STY", "REL", "DEF"), ("CUI", "RANK", "SAB"))
 _OWN = "MTH"
 _PREFERENCE = weighted(
     [
@@ -133,8 +136,8 @@ def read_umls(source: str, options: UmlsOptions, reading: Reading) -> SourceTabl
 
 def _by_cui(release: Release, options: UmlsOptions, reading: Reading) -> SourceTables:
     types, kept = read_types(release, options, reading)
-    codes = SourceCodes(options)
-    watchers: list[Watcher] = [codes] if options.cross_references else []
+    codes, vocabularies = SourceCodes(options), Vocabularies()
+    watchers: list[Watcher] = [vocabularies, codes] if options.cross_references else [vocabularies]
     found = read_names(release, options, reading, preference=_PREFERENCE, watchers=watchers)
     relations = read_relations(release, options, reading)
     names = found.table
@@ -162,6 +165,7 @@ def _by_cui(release: Release, options: UmlsOptions, reading: Reading) -> SourceT
         cross_references=codes.table(),
         known_elsewhere=pl.concat(left_out),
         paths=_paths(release),
+        source_vocabularies=vocabularies.told(release, reading),
     )
 
 
@@ -169,7 +173,8 @@ def _by_code(release: Release, options: UmlsOptions, reading: Reading) -> Source
     types, kept = read_types(release, options, reading)
     atoms, codes = SourceAtoms(options.codes, options.suppress, options.shared_codes), SourceCodes(options)
     of_concepts = options.codes_names == "concept"
-    watchers: list[Watcher] = [atoms, codes] if options.cross_references else [atoms]
+    vocabularies = Vocabularies()
+    watchers: list[Watcher] = [atoms, vocabularies, *([codes] if options.cross_references else [])]
     found = read_names(
         release,
         options,
@@ -198,6 +203,7 @@ def _by_code(release: Release, options: UmlsOptions, reading: Reading) -> Source
         cross_references=atoms.references(codes.table()),
         known_elsewhere=atoms.all_codes.filter(~atoms.all_codes.is_in(concepts["concept_id"].implode())),
         paths=_paths(release),
+        source_vocabularies=vocabularies.told(release, reading),
     )
 
 

@@ -1,4 +1,4 @@
-"""UMLS Rich Release Format: MRCONSO, MRSTY, MRREL, MRDEF, MRCUI; reader: `onoma.terminology.readers.umls`.
+"""UMLS Rich Release Format: MRCONSO, MRSTY, MRREL, MRDEF, MRCUI, MRSAB; reader: `onoma.terminology.readers.umls`.
 
 Columns as in the UMLS Reference Manual, chapter 3 (https://www.ncbi.nlm.nih.gov/books/NBK9685/):
 
@@ -10,6 +10,8 @@ Columns as in the UMLS Reference Manual, chapter 3 (https://www.ncbi.nlm.nih.gov
   their names, which the UMLS drops, stay in MRCONSO. VER stays empty, since a terminology does not say when a code was
   retired.
 * CODE is NOCODE, SAUI, SCUI, SDUI are empty: a terminology does not say which code a name has in its source.
+* SRL, the level of restriction, and MRSAB are as the releases said that the terminology was read from; SRL is empty
+  where none said it. Of a source that several of them have, the highest level counts.
 * In MRREL each relation stands once ("CUI2 RELA CUI1"), where the UMLS gives the inverse too. REL is CHD for isa and
   is_a, PAR for inverse_isa, else RO.
 * TUI is there for the types of the Semantic Network, STN is empty.
@@ -52,7 +54,9 @@ def write_umls(content: Content, folder: Path, writing: Writing) -> Content:
     """
     content = _writable(content, writing)
     content = _retired_last(content, writing)
-    atoms = _atoms(content, writing)
+    vocabularies = _vocabularies(content, writing)
+    levels = dict(vocabularies.select("source", "restriction_level").iter_rows())
+    atoms = _atoms(content, writing, levels)
     _write(
         folder,
         "MRCONSO",
@@ -71,6 +75,12 @@ def write_umls(content: Content, folder: Path, writing: Writing) -> Content:
     definitions = _numbered(content.definitions, "ATUI", "AT", after=len(content.semantic_types))
     _write(folder, "MRDEF", _with_atoms(definitions, atoms), "concept_id AUI ATUI - source text N -")
     _write(folder, "MRCUI", _retired(content), "concept_id - REL - - replaced_by MAPIN")
+    _write(
+        folder,
+        "MRSAB",
+        vocabularies,
+        "- - version source name - - - - - - - - restriction_level - - - - - - - Y Y - citation",
+    )
     writing.lose("cross-references", len(content.cross_references))
     return replace(content, cross_references=content.cross_references.clear())
 
@@ -143,7 +153,18 @@ def _retired_last(content: Content, writing: Writing) -> Content:
     return replace(content, concepts=pl.concat([named, retired]))
 
 
-def _atoms(content: Content, writing: Writing) -> pl.DataFrame:
+def _vocabularies(content: Content, writing: Writing) -> pl.DataFrame:
+    """What is known of the sources that have names: strings, empty where nothing is, the highest level first."""
+    columns = ("source", "name", "version", "restriction_level", "citation")
+    told = [one for origin in writing.origins for one in origin.get("source_vocabularies", ())]
+    rows = [{column: one.get(column, "") for column in columns} for one in told]
+    known = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String()))
+    by_level = known.sort("source", "restriction_level", descending=[False, True])
+    highest = by_level.filter(pl.col("source").is_first_distinct())
+    return highest.join(content.names, on="source", how="semi")
+
+
+def _atoms(content: Content, writing: Writing, levels: dict[str, str]) -> pl.DataFrame:
     """Names with the columns of MRCONSO."""
     names = content.names
     latin = {tag: _lat(tag) or "" for tag in names["language"].unique()}
@@ -152,7 +173,7 @@ def _atoms(content: Content, writing: Writing) -> pl.DataFrame:
         LAT=pl.col("language").replace_strict(latin, return_dtype=pl.String),
         SUPPRESS=pl.when("is_suppressed").then(pl.lit("Y")).otherwise(pl.lit("N")),
         CODE=pl.lit(NO_CODE),
-        SRL=pl.lit("0"),
+        SRL=pl.col("source").replace_strict(levels, default="", return_dtype=pl.String),
     )
     inexact = names.filter(pl.col("language").replace_strict(read_back, return_dtype=pl.String) != pl.col("language"))
     writing.lose("languages that RRF names less exactly", len(inexact))

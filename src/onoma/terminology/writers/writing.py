@@ -8,9 +8,10 @@ it is left out and counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -82,6 +83,8 @@ class Writing:
     source: Path
     """The terminology, for errors."""
     on_error: OnError = "strict"
+    origins: Sequence[Mapping[str, Any]] = ()
+    """What it was made of, see `onoma.artifacts.origins_of`."""
     not_carried: dict[str, int] = field(default_factory=dict)
     """What the format has no place for, and how many."""
     left_out: dict[str, int] = field(default_factory=dict)

@@ -1,0 +1,55 @@
+"""Of which published files and vocabularies a folder was made, under which licences: its *origins*.
+
+An import notes them in its manifest; what is made of terminologies (merged ones, pairs, encoders, linkers, exports)
+carries them on under the key ``origins``, so that whoever gets any of these folders can tell what is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_OF_AN_IMPORT = ("source", "format", "source_files", "licence", "usual_licence", "source_vocabularies")
+
+
+def origins_of(*configs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The origins that manifests name, each once.
+
+    Args:
+        configs: Of the manifests.
+
+    Returns:
+        ``source`` (name of the file or folder that was read), ``format``, ``source_files`` (name -> SHA-256),
+        ``licence`` (as who imported it said), ``usual_licence`` (of what is read in this format) and
+        ``source_vocabularies`` (of releases that unite several: ``source``, ``name``, ``version``,
+        ``restriction_level``, ``citation``); what is not known is missing.
+    """
+    found: list[dict[str, Any]] = []
+    for config in configs:
+        own = [{key: config[key] for key in _OF_AN_IMPORT if config.get(key)}] if "source_files" in config else []
+        found += [one for one in config.get("origins", own) if one not in found]
+    return found
+
+
+def carried_origins(*configs: Mapping[str, Any]) -> dict[str, Any]:
+    """The origins of manifests, as a part of the manifest of what is made of their folders."""
+    found = origins_of(*configs)
+    return {"origins": found} if found else {}
+
+
+def origin_in_words(origin: Mapping[str, Any]) -> str:
+    """What was read and under which licence, in one line."""
+    licence = origin.get("licence") or f"not said; usually {origin.get('usual_licence', 'not known')}"
+    return f"{origin['source']} ({origin['format']}), licence: {licence}"
+
+
+def restrictions_in_words(origins: Iterable[Mapping[str, Any]]) -> str:
+    """Which source vocabularies have a level of restriction above 0 (SRL); "" if none is known to have one."""
+    found: dict[str, str] = {}
+    for one in (one for origin in origins for one in origin.get("source_vocabularies", ())):
+        if (level := one.get("restriction_level", "0")) != "0":
+            found[one["source"]] = max(level, found.get(one["source"], ""))
+    if not found:
+        return ""
+    named = ", ".join(f"{source} (level {found[source]})" for source in sorted(found))
+    return f"{named}: terms of their own beyond the UMLS licence, see its appendix 1"
