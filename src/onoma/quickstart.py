@@ -181,7 +181,7 @@ def _train(path: Path, recipe: Recipe, terminology: Terminology, held_out: HeldO
     with contextlib.suppress(InputError, ArtifactError):
         made = open_artifact(path, "encoder").config
         if (
-            made.get("training") == recipe.config.model_dump(mode="json")
+            made.get("training") == recipe.config.to_publish()
             and made.get("terminology") == [terminology.manifest.fingerprint]
             and made.get("pairs", {}).get("hidden_names") == held_out.fingerprint
         ):

@@ -100,7 +100,7 @@ def state_of(out: Path, combination: Combination, keys: Sequence[str]) -> Traine
     if not folder.exists():
         return waiting
     known = open_artifact(folder, "encoder").config.get("training", {})
-    wanted = combination.recipe.config.model_dump(mode="json")
+    wanted = combination.recipe.config.to_publish()
     other = [f"{key} ({known.get(key)}, now {wanted.get(key)})" for key in wanted if known.get(key) != wanted.get(key)]
     if other or known.keys() != wanted.keys():
         raise MismatchError(

@@ -284,7 +284,7 @@ class _Sitting(Generic[Done]):
             evaluations=self._evaluations.as_json(),
             resumed_at=self._resumed_at,
             recipe=self._recipe,
-            config=self._config.model_dump(mode="json"),
+            config=self._config.to_publish(),
             ran_on=self._course.ran_on,
             machine={**machine(), "threads": torch.get_num_threads()},
             base=self._base,
@@ -296,7 +296,7 @@ class _Sitting(Generic[Done]):
 
     @contextlib.contextmanager
     def _opened(self, trackers: Sequence[str], steps_done: int) -> Iterator[Trackers]:
-        settings = {**self._config.model_dump(mode="json"), **self._course.ran_on}
+        settings = {**self._config.to_publish(), **self._course.ran_on}
         opened = open_trackers(trackers, self._run, settings, steps_done=steps_done, tell=self._tell)
         try:
             yield opened

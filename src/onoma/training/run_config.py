@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -120,6 +121,12 @@ class RunConfig(BaseModel):
             found = f"{' and '.join(given)} are" if given else "none is"
             raise ValueError(f"exactly one of steps, epochs and minutes must be set; {found}")
         return self
+
+    def to_publish(self) -> dict[str, Any]:
+        """The settings as what is trained tells them: of a base in a folder its name alone, no path of a user's."""
+        settings = self.model_dump(mode="json")
+        place = Path(self.base)
+        return {**settings, "base": place.resolve().name} if place.is_absolute() or place.is_dir() else settings
 
 
 class EncoderRunConfig(RunConfig):
