@@ -444,3 +444,70 @@ for words in (
     assert "torch" not in sys.modules, words
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_what_is_made_of_a_terminology_tells_its_licence(place: Path, tmp_path: Path) -> None:
+    """Pairs of mentions, an encoder trained from another, its adapter, linker and reranker, and `verify` of each."""
+    (tmp_path / "ours.csv").write_text("code,label\n" + "".join(f"Y:{word},{word} trouble\n" for word in WORDS))
+    named = ("--set", "id=code", "--set", "name=label", "--licence", "house rules")
+    run("terminology", "import", "table", tmp_path / "ours.csv", "-o", tmp_path / "ours", *named)
+    (tmp_path / "mentions.txt").write_text("".join(f"Y:{word}||my {word} aches\n" for word in WORDS))
+    ours = ("-t", tmp_path / "ours", "-e", place / "encoder")
+    run("pairs", "mentions", tmp_path / "mentions.txt", *ours, "-o", tmp_path / "of-mentions")
+    run(
+        "pairs", "build", "-t", place / "t", "-e", place / "encoder", "-o", tmp_path / "of-names", "--ambiguous", "mark"
+    )
+    run("pairs", "merge", tmp_path / "of-mentions", tmp_path / "of-names", "-o", tmp_path / "pairs")
+    steps = ("--set", "steps=1", "--set", f"base={place / 'encoder'}", "--set", "batch_pairs=4", "--set", "tuning=lora")
+    run("train", "quickstart", "--pairs", tmp_path / "of-mentions", "-o", tmp_path / "tuned", *steps)
+    run("linker", "build", "-t", tmp_path / "ours", "-e", tmp_path / "tuned", "-o", tmp_path / "linker")
+    learn = ("--linker", tmp_path / "linker", "--mentions", tmp_path / "mentions.txt", "--set", "keep=last")
+    base = ("--set", f"base={place / 'encoder'}", "--set", "steps=1")
+    short = ("--set", "max_tokens=24", "--set", "max_name_tokens=8")
+    run("reranker", "train", *learn, *base, *short, "-o", tmp_path / "reranker")
+    base_names = "mine.tsv (table), licence: not said; usually that of the vocabulary"
+    own = "ours.csv (table), licence: house rules"
+    for made, expected in {
+        "of-mentions": [f"names of: {own}"],
+        "pairs": [f"names of: {own}", f"names of: {base_names}"],
+        "tuned": [f"learnt from names of: {base_names}", f"learnt from names of: {own}"],
+        "tuned/adapter": [f"learnt from names of: {base_names}", f"learnt from names of: {own}"],
+        "linker": [
+            f"names of: {own}", f"encoder learnt from names of: {base_names}", f"encoder learnt from names of: {own}"
+        ],
+        "reranker": [f"learnt from names of: {base_names}", f"learnt from names of: {own}"],
+    }.items():  # fmt: skip
+        told = [line.strip() for line in run("verify", tmp_path / made).splitlines() if "names of" in line]
+        assert told == expected, made
+    found = json.loads(run("verify", tmp_path / "linker", "--json"))["origins"]
+    assert [list(found), [one["source"] for one in found["encoder"]]] == [["", "encoder"], ["mine.tsv", "ours.csv"]]
+    assert own in run("linker", "info", tmp_path / "linker")
+    assert own in run("pairs", "info", tmp_path / "pairs")
+    for card in ("tuned", "tuned/adapter"):
+        text = (tmp_path / card / "README.md").read_text()
+        assert "### Names of mine.tsv" in text
+        assert "| licence | house rules |" in text
+        assert "| annotated mentions | 8 |" in text
+
+
+def test_no_word_of_mentions_and_no_path_in_what_is_published(place: Path, tmp_path: Path) -> None:
+    names = [f"{word} unheardof" for word in WORDS]
+    (tmp_path / "mentions.txt").write_text("".join(f"X:{name.split()[0]}||{name}\n" for name in names))
+    made = ("-t", place / "t", "-e", place / "encoder", "-o", tmp_path / "pairs")
+    run("pairs", "mentions", tmp_path / "mentions.txt", *made)
+    steps = ("--set", "steps=1", "--set", f"base={place / 'encoder'}", "--set", "batch_pairs=4", "--set", "tuning=lora")
+    tuned = ("--pairs", tmp_path / "pairs", "-o", tmp_path / "tuned", "--set", "keep=best")
+    against = ("--development", tmp_path / "mentions.txt", "--development-terminology", place / "t")
+    run("train", "quickstart", *tuned, *against, *steps)
+    measured = ("--names", place / "t", "--encoder", tmp_path / "tuned", "-o", tmp_path / "results")
+    run("benchmark", "run", "own", "--data", tmp_path / "mentions.txt", *measured)
+    run("encoder", "card", tmp_path / "tuned", "--results", tmp_path / "results")
+    assert (
+        "* own: tuned was trained on these very mentions: the figures" in (tmp_path / "tuned" / "README.md").read_text()
+    )
+    for file in [*(tmp_path / "tuned").rglob("*"), tmp_path / "results" / "results.json"]:
+        if file.is_file():
+            content = file.read_bytes()
+            assert b"unheardof" not in content, file
+            assert str(tmp_path).encode() not in content, file
+            assert str(place).encode() not in content, file

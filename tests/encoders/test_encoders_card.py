@@ -361,30 +361,43 @@ def test_results_of_another_format_are_refused(trained: Path, tmp_path: Path) ->
                 add_to_card(trained, results=[given])
 
 
-def test_terminologies_it_was_trained_on_and_its_licence(trained: Path, tmp_path: Path) -> None:
+def test_what_it_was_trained_on_and_its_licence(trained: Path, tmp_path: Path) -> None:
+    mondo = {"source": "MON|DO", "format": "obo", "source_files": {"mondo.obo": "e" * 64}, "licence": "CC-BY-4.0"}
+    snomed = {
+        "source": "SNOMEDCT_US", "name": "SNOMED CT, US Edition", "version": "2026_03", "restriction_level": "9",
+        "citation": "IHTSDO",
+    }  # fmt: skip
+    mesh = {"source": "MSH", "restriction_level": "0"}
+    umls = {"source": "2026AA", "format": "umls", "usual_licence": "terms", "source_vocabularies": [mesh, snomed]}
     folder = tmp_path / "encoder"
-    shutil.copytree(trained, folder)
-    described = {
-        "fingerprint": "c" * 64,
-        "name": "MON|DO",
-        "format": "obo",
-        "files": {"mondo.obo": "e" * 64},
-        "n_concepts": 31_000,
-        "n_names": 114_000,
-        "licence": "CC-BY-4.0",
+    pairs = {"mentions": {"in_all": 1_234}}
+    config = {
+        "training": {"steps": 1},
+        "origins": [umls, mondo],
+        "pairs": pairs,
+        "trained_mentions": ["a" * 64, "b" * 64],
     }
-    add_to_card(folder, terminologies=[described], licence="MIT")
+    save_encoder(load_packed(trained), folder, config=config)
+    _, text = read_card(folder)
+    assert "### Names of MON\\|DO" in text
+    assert "### Names of 2026AA" in text
+    assert row(text, "SHA-256 of mondo.obo") == f"`{'e' * 64}`"
+    assert row(text, "annotated mentions") == "1,234"
+    assert row(text, "sets of annotated mentions that it or its base learnt") == "2"
+    assert "| licence | CC-BY-4.0 |" in text
+    assert "| licence | not said; usually terms |" in text
+    assert "| SNOMEDCT\\_US | 2026\\_03 | 9 | SNOMED CT, US Edition | IHTSDO |" in text
+    assert "| MSH |  | 0 |  |  |" in text
+    assert "**Restricted:** SNOMEDCT\\_US (level 9): terms of their own" in text
+    assert encoder_info(folder).learnt_from == [umls, mondo]
+    add_to_card(folder, licence="MIT")
     add_to_card(folder)
     head, text = read_card(folder)
     assert head["license"] == "mit"
-    assert "### Terminology MON\\|DO" in text
-    assert row(text, "concepts, names") == "31,000, 114,000"
-    assert row(text, "files") == f"mondo.obo, SHA-256 `{'e' * 64}`"
+    assert "### Names of 2026AA" in text
     add_to_card(folder, licence="mine: ask me")
     head, _ = read_card(folder)
     assert (head["license"], head["license_name"]) == ("other", "mine: ask me")
-    with pytest.raises(MismatchError, match="was not trained on the terminology MON"):
-        add_to_card(folder, terminologies=[{**described, "fingerprint": "f" * 64}])
     with pytest.raises(ConfigError, match="not a folder that you wrote with Onoma"):
         add_to_card(trained.parent / "base")
     add_to_card(folder, licence=" ")
@@ -411,10 +424,27 @@ def test_an_edited_card_is_no_damage_but_told_by_verifying(tmp_path: Path) -> No
     before = open_encoder(folder).encode(["fever"])
     (folder / "README.md").write_text("language: en\n")
     np.testing.assert_array_equal(open_encoder(folder).encode(["fever"]), before)
-    with pytest.raises(DamagedArtifactError, match=r"README\.md"):
+    for told in (lambda: verify_artifact(folder), lambda: add_to_card(folder, licence="mit")):
+        with pytest.raises(DamagedArtifactError, match=r"README\.md is another.*all other files are as .*--force"):
+            told()
+    assert (folder / "README.md").read_text() == "language: en\n"
+    add_to_card(folder, licence="mit", overwrite=True)
+    assert read_card(folder)[0]["license"] == "mit"
+    verify_artifact(folder)
+    (folder / "README.md").write_text("language: en\n")
+    (folder / "tokenizer.json").write_text("{}")  # after the card in the manifest
+    with pytest.raises(DamagedArtifactError, match=r"tokenizer\.json"):
         verify_artifact(folder)
+
+
+def test_a_card_that_is_missing_is_written_anew_on_request(tmp_path: Path) -> None:
+    folder = save(tmp_path)
     (folder / "README.md").unlink()
     open_encoder(folder)
+    with pytest.raises(DamagedArtifactError, match=r"README\.md is missing"):
+        add_to_card(folder)
+    add_to_card(folder, overwrite=True)
+    verify_artifact(folder)
 
 
 def test_the_licence_of_weights_that_are_anothers_stays(tmp_path: Path) -> None:

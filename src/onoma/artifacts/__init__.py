@@ -25,7 +25,15 @@ from onoma.artifacts.manifest import (
     read_while_unchanged,
     verify_artifact,
 )
-from onoma.artifacts.origins import carried_origins, origin_in_words, origins_of, restrictions_in_words
+from onoma.artifacts.origins import (
+    carried_origins,
+    licence_in_words,
+    origins_in_rows,
+    origins_of,
+    origins_of_folder,
+    restrictions_in_words,
+    without_origins,
+)
 from onoma.artifacts.unfinished import leftovers, remove_leftovers, remove_spent
 from onoma.artifacts.writing import (
     ensure_file_writable,
@@ -54,9 +62,11 @@ __all__ = [
     "is_same",
     "is_still",
     "leftovers",
+    "licence_in_words",
     "open_artifact",
-    "origin_in_words",
+    "origins_in_rows",
     "origins_of",
+    "origins_of_folder",
     "read_manifest",
     "read_while_unchanged",
     "remove_leftovers",
@@ -64,6 +74,7 @@ __all__ = [
     "restrictions_in_words",
     "sha256_file",
     "verify_artifact",
+    "without_origins",
     "write_artifact",
     "write_file",
     "write_text_atomically",

@@ -225,11 +225,18 @@ def is_still(folder: Path, manifest: Manifest) -> bool:
         return False
 
 
-def verify_artifact(path: str | Path) -> Manifest:
-    """Checksum every file of the artefact at ``path``; return its manifest or raise as `open_artifact` does."""
+def verify_artifact(path: str | Path, *, card_may_differ: bool = False) -> Manifest:
+    """Checksum every file of the artefact at ``path``; return its manifest or raise as `open_artifact` does.
+
+    Args:
+        path: The folder.
+        card_may_differ: Whether its ``README.md``, which people edit, may be another than was written, or missing.
+    """
     folder = checked_path(path)
     return read_while_unchanged(
-        folder, lambda: read_manifest(folder), lambda manifest: _check_files(folder, manifest, in_full=True)
+        folder,
+        lambda: read_manifest(folder),
+        lambda manifest: _check_files(folder, manifest, in_full=True, card_may_differ=card_may_differ),
     )[0]
 
 
@@ -261,9 +268,10 @@ def _checksum(fields: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
-def _check_files(folder: Path, manifest: Manifest, *, in_full: bool) -> None:
-    for name, entry in manifest.files.items():
-        if name == CARD_NAME and not in_full:
+def _check_files(folder: Path, manifest: Manifest, *, in_full: bool, card_may_differ: bool = False) -> None:
+    """The card last: where it alone differs, all else is known to be as written."""
+    for name, entry in sorted(manifest.files.items(), key=lambda item: item[0] == CARD_NAME):
+        if name == CARD_NAME and (card_may_differ or not in_full):
             continue
         file = folder / name
         if Path(name).is_absolute() or ".." in Path(name).parts:
@@ -271,6 +279,11 @@ def _check_files(folder: Path, manifest: Manifest, *, in_full: bool) -> None:
         if not file.is_file():
             raise DamagedArtifactError(f"{folder}: the file {name} is missing. Make the folder again.")
         size = file.stat().st_size
+        if name == CARD_NAME and (size != entry.bytes or sha256_file(file) != entry.sha256):
+            raise DamagedArtifactError(
+                f"{folder}: its card {name} is another than Onoma wrote, which is no harm if somebody edited it; all "
+                "other files are as they were written. To write an encoder's anew: onoma encoder card --force."
+            )
         if size != entry.bytes:
             raise DamagedArtifactError(
                 f"{folder}: the file {name} has {size} bytes; {entry.bytes} were written. Make the folder again."

@@ -6,8 +6,11 @@ carries them on under the key ``origins``, so that whoever gets any of these fol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+from onoma.artifacts.manifest import MANIFEST_NAME, Manifest, read_manifest
 
 _OF_AN_IMPORT = ("source", "format", "source_files", "licence", "usual_licence", "source_vocabularies")
 
@@ -37,10 +40,14 @@ def carried_origins(*configs: Mapping[str, Any]) -> dict[str, Any]:
     return {"origins": found} if found else {}
 
 
-def origin_in_words(origin: Mapping[str, Any]) -> str:
-    """What was read and under which licence, in one line."""
-    licence = origin.get("licence") or f"not said; usually {origin.get('usual_licence', 'not known')}"
-    return f"{origin['source']} ({origin['format']}), licence: {licence}"
+def without_origins(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest's settings, for a manifest that carries their origins for all of its parts together."""
+    return {key: value for key, value in config.items() if key != "origins"}
+
+
+def licence_in_words(origin: Mapping[str, Any]) -> str:
+    """The licence, or that nobody said it, and what is usual."""
+    return str(origin.get("licence") or f"not said; usually {origin.get('usual_licence', 'not known')}")
 
 
 def restrictions_in_words(origins: Iterable[Mapping[str, Any]]) -> str:
@@ -53,3 +60,18 @@ def restrictions_in_words(origins: Iterable[Mapping[str, Any]]) -> str:
         return ""
     named = ", ".join(f"{source} (level {found[source]})" for source in sorted(found))
     return f"{named}: terms of their own beyond the UMLS licence, see its appendix 1"
+
+
+def origins_in_rows(origins: Sequence[Mapping[str, Any]], label: str = "read from") -> list[tuple[str, str]]:
+    """Rows of a table for a person: each origin with its licence, and what is restricted."""
+    rows = [(label, f"{one['source']} ({one['format']}), licence: {licence_in_words(one)}") for one in origins]
+    restricted = restrictions_in_words(origins)
+    return [*rows, ("restricted", restricted)] if restricted else rows
+
+
+def origins_of_folder(path: Path, manifest: Manifest) -> dict[str, list[dict[str, Any]]]:
+    """The origins of a folder, and of folders in it (a linker's encoder) that have others; by name, "" for its own."""
+    inner = sorted(name for name in manifest.files if name.endswith(f"/{MANIFEST_NAME}"))
+    found = {"": origins_of(manifest.config)}
+    found |= {name.rpartition("/")[0]: origins_of(read_manifest((path / name).parent).config) for name in inner}
+    return {name: origins for name, origins in found.items() if origins and (not name or origins != found[""])}

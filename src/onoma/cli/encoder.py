@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -32,6 +32,7 @@ _COLUMNS = ("precision", "size", "speed", "cosine mean", "cosine 1st percentile"
 @app.command()
 def info(encoder: EncoderName, as_json: Json = False) -> None:
     """Show what an encoder is: size, pooling, where it comes from, its files and precisions."""
+    from onoma.artifacts import origins_in_rows
     from onoma.cli import show
     from onoma.encoders.information import encoder_info
 
@@ -60,6 +61,9 @@ def info(encoder: EncoderName, as_json: Json = False) -> None:
         ("precision", "" if found.precision == "fp32" else f"{found.precision}, no fp32"),
         ("fingerprint", found.fingerprint),
         *((f"made from {parent.kind}", parent.fingerprint) for parent in found.made_from),
+        ("learnt names of", ", ".join(found.data.get("vocabularies", ()))),
+        ("learnt mentions of", ", ".join(found.data.get("corpora", ()))),
+        *origins_in_rows(found.learnt_from, "learnt from names of"),
         ("written", found.created or ""),
         ("benchmark results", ", ".join(found.results)),
     ]
@@ -212,10 +216,6 @@ def card(
             "--results", metavar="RESULTS", help="Results of a benchmark with this encoder (onoma benchmark run)."
         ),
     ] = None,
-    terminology: Annotated[
-        list[Path] | None,
-        typer.Option("--terminology", "-t", metavar="DIR", help="A terminology it was trained on, to be described."),
-    ] = None,
     licence: Annotated[
         str | None,
         typer.Option(
@@ -224,17 +224,16 @@ def card(
             "it was said before.",
         ),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a card that was edited.")] = False,
 ) -> None:
-    """Write an encoder's model card (README.md) anew, with scores, data and licence added.
+    """Write an encoder's model card (README.md) anew, with scores and licence added.
 
-    The card says only what the folder holds. Results of another encoder, and terminologies that it was not trained
-    on, are refused.
+    The card says only what the folder holds. Results of another encoder are refused.
     """
     from onoma.cli import show
     from onoma.encoders import add_to_card
 
-    told = [_described(folder) for folder in terminology or []]
-    found = add_to_card(encoder, results=results or [], terminologies=told, licence=licence)
+    found = add_to_card(encoder, results=results or [], licence=licence, overwrite=force)
     show.out.print(f"{found.path / 'README.md'}")
 
 
@@ -263,23 +262,6 @@ def _names(encoder: str, terminology: Path | None, file: Path | None, sample: in
     else:
         raise ConfigError(f"give either --terminology DIR or --names FILE: {why}.")
     return texts if len(texts) <= sample else random.Random(0).sample(texts, sample)
-
-
-def _described(folder: Path) -> dict[str, Any]:
-    from onoma.terminology import Terminology
-    from onoma.terminology.formats import get_format
-
-    opened = Terminology.open(folder)
-    config = opened.manifest.config
-    return {
-        "fingerprint": opened.manifest.fingerprint,
-        "name": Path(str(config.get("source", folder.name))).name,
-        "format": config.get("format", ""),
-        "files": dict(config.get("source_files", {})),
-        "n_concepts": opened.n_concepts,
-        "n_names": opened.n_names,
-        "licence": get_format(config["format"]).licence if config.get("format") else "",
-    }
 
 
 def _show_agreements(agreements: list[Agreement]) -> None:

@@ -21,6 +21,7 @@ def info(
 
     Neither vectors nor models are opened, and no database.
     """
+    from onoma.artifacts import origins_in_rows
     from onoma.cli import show
     from onoma.indexes.records import read_index_record
     from onoma.linking.folder import checked_folder, fingerprint_of_folder, open_manifest
@@ -35,12 +36,18 @@ def info(
     if as_json:
         show.json_document({name: value for name, value in facts.items() if value is not None})
         return
-    rows = [[show.in_words(name), _shown(name, value)] for name, value in facts.items() if value is not None]
+    rows = [
+        row
+        for name, value in facts.items()
+        if value is not None
+        for row in (origins_in_rows(value) if name == "read_from" else [(show.in_words(name), _shown(name, value))])
+    ]
     show.table(["", "linker"], rows)
 
 
 def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | None) -> dict[str, Any]:
     """What there is to say; ``None`` where there is not."""
+    from onoma.artifacts import origins_of
     from onoma.linking.folder import is_of_earlier_release
 
     config = manifest.config
@@ -54,6 +61,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
         "normalisation": config["normalisation"],
         "stages": list(settings.stages),
         "terminology_fingerprint": parents["terminology"],
+        "read_from": origins_of(config) or None,
         "encoder": config.get("encoder_name"),
         "encoder_fingerprint": config.get("encoder_fingerprint"),
         "encoder_precision": config.get("precision"),

@@ -33,7 +33,7 @@ def info(
     as_json: Json = False,
 ) -> None:
     """Say how many pairs of how many names there are, what they were made from and how, and show some."""
-    from onoma.artifacts import read_manifest
+    from onoma.artifacts import origins_in_rows, read_manifest
     from onoma.cli import show
     from onoma.pairs import PairSet, TripleSet
     from onoma.pairs.triples import KIND as TRIPLES
@@ -48,7 +48,12 @@ def info(
         found = {**facts, **({} if shown is None else {"examples": shown})}
         show.json_document({name: value for name, value in found.items() if value is not None})
         return
-    rows = [(show.in_words(name), _shown(value)) for name, value in facts.items() if value is not None]
+    rows = [
+        row
+        for name, value in facts.items()
+        if value is not None
+        for row in (origins_in_rows(value) if name == "read_from" else [(show.in_words(name), _shown(value))])
+    ]
     show.table(["", opened.manifest.kind], rows)
     if shown is not None:
         show.out.print()
@@ -58,6 +63,7 @@ def info(
 def _facts(opened: PairSet | TripleSet) -> dict[str, Any]:
     import numpy as np
 
+    from onoma.artifacts import origins_of
     from onoma.pairs import PairSet
 
     manifest, config = opened.manifest, opened.manifest.config
@@ -74,12 +80,13 @@ def _facts(opened: PairSet | TripleSet) -> dict[str, Any]:
         facts["n_texts_of_several_concepts"] = int((np.bincount(each[0]) > 1).sum())
     lengths = np.diff(opened.store.offsets)
     facts["tokens_per_name"], facts["tokens_of_the_longest"] = round(float(lengths.mean()), 1), int(lengths.max())
-    known = {name: value for name, value in config.items() if name not in {"merged", "relations_found"}}
+    known = {name: value for name, value in config.items() if name not in {"merged", "relations_found", "origins"}}
     return {
         **facts,
         **known,
         "n_merged_from": len(config["merged"]) if "merged" in config else None,
         "seed": manifest.seed,
+        "read_from": origins_of(config) or None,
         "made_from": [parent.model_dump() for parent in manifest.parents] or None,
         "created": manifest.created,
         "onoma": manifest.onoma_version,

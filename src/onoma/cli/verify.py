@@ -19,12 +19,13 @@ def verify(
     database: Database = None,
     as_json: Json = False,
 ) -> None:
-    """Checksum every file of a folder that Onoma wrote, and say what it is made from.
+    """Checksum every file of a folder that Onoma wrote, and say what it is made from: also which
+    files and vocabularies the names in it, or those that it learnt, came from, and under which licences.
 
     Vectors that lie in PostgreSQL are read and compared too, if a database is named. With --json a folder that is not
     whole has its problem in the object too.
     """
-    from onoma.artifacts import read_manifest, verify_artifact
+    from onoma.artifacts import origins_in_rows, origins_of_folder, read_manifest, verify_artifact
     from onoma.cli import show
     from onoma.errors import ArtifactError, ConfigError, InputError, MismatchError, OnomaError
     from onoma.files.sizes import size_in_words
@@ -62,6 +63,9 @@ def verify(
     )
     for parent in manifest.parents:
         show.out.print(f"  made from: {parent.kind}, fingerprint {parent.fingerprint[:16]}")
+    for name, origins in origins_of_folder(folder, manifest).items():
+        for label, text in origins_in_rows(origins, _names_of(name, manifest.kind)):
+            show.out.print(f"  {label}: {text}")
     if in_table is not None:
         rows, mark = in_table
         show.out.print(f"  vectors in PostgreSQL: {show.count(rows, 'row')}, fingerprint {mark[:16]}")
@@ -69,8 +73,15 @@ def verify(
         show.remark("its vectors lie in PostgreSQL, and were not read: give --database for that")
 
 
+def _names_of(name: str, kind: str) -> str:
+    """What origins are called: those of names in a folder, or of names that an encoder in it learnt."""
+    return f"{name} learnt from names of".lstrip() if name or kind in {"encoder", "adapter", "reranker"} else "names of"
+
+
 def _facts(folder: Path, manifest: Manifest | None, *, problem: str | None = None) -> dict[str, Any]:
     """What there is to say; the manifest of a folder that is not whole may not be readable."""
+    from onoma.artifacts import origins_of_folder
+
     facts: dict[str, Any] = {"path": str(folder), "is_whole": problem is None}
     if problem is not None:
         facts["problem"] = problem
@@ -82,6 +93,7 @@ def _facts(folder: Path, manifest: Manifest | None, *, problem: str | None = Non
             "n_bytes": sum(entry.bytes for entry in manifest.files.values()),
             "files_fingerprint": manifest.fingerprint,
             "made_from": [parent.model_dump() for parent in manifest.parents],
+            "origins": origins_of_folder(folder, manifest),
             "created": manifest.created,
             "onoma": manifest.onoma_version,
         }

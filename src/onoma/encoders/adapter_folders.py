@@ -34,6 +34,7 @@ from onoma.encoders.json_files import read_json, write_json
 from onoma.encoders.loading import load_model, quiet_transformers
 from onoma.encoders.lora import has_lora, insert_saved_lora, lora_config, lora_tensors, merged
 from onoma.encoders.markdown import plain, table
+from onoma.encoders.model_card import data_section
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.saving import save_encoder
@@ -138,11 +139,11 @@ def save_adapter(
             values |= {"base_model_name_or_path": base, "inference_mode": True}
             text = json.dumps(values, indent=1, sort_keys=True, default=sorted)  # PEFT has sets in it
             (folder / "adapter_config.json").write_text(text + "\n", encoding="utf-8")
-        (folder / CARD_NAME).write_text(_card(about, encoder.source.origin), encoding="utf-8")
+        (folder / CARD_NAME).write_text(_card(about, encoder.source.origin, config or {}, parents), encoding="utf-8")
     return about
 
 
-def _card(about: AdapterAbout, base: Origin) -> str:
+def _card(about: AdapterAbout, base: Origin, config: Mapping[str, Any], parents: Sequence[Parent]) -> str:
     """The model card of an adapter alone."""
     head = ["library_name: peft"] if about.kind == "lora" else []
     head += ["tags:", *(f"- {tag}" for tag in ("onoma", "adapter", "biomedical", "entity-linking"))]
@@ -167,6 +168,8 @@ def _card(about: AdapterAbout, base: Origin) -> str:
         "A whole encoder of it, for Onoma and what Onoma links with:",
         f"    onoma encoder join ADAPTER --base {base_name} -o ENCODER",
     ]
+    if config.get("pairs") or config.get("origins"):
+        sections.append(data_section(config, {}, parents))
     return "\n\n".join(sections) + "\n"
 
 

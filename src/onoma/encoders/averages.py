@@ -11,7 +11,12 @@ from typing import Any
 
 import torch
 
-from onoma.artifacts import Parent, holds, read_manifest
+from onoma.artifacts import (
+    Parent,
+    carried_origins,
+    holds,
+    read_manifest,
+)
 from onoma.encoders.adapters import is_adapter_name
 from onoma.encoders.folders import ENCODER_KIND, EncoderFolder, Origin
 from onoma.encoders.loading import load_folder
@@ -173,17 +178,19 @@ def common_origin(folders: Sequence[EncoderFolder]) -> dict[str, Any]:
 def _line(folder: EncoderFolder) -> list[tuple[str, Origin]]:
     """What an encoder was trained from, and itself, as the base of what is trained from it; the base first."""
     known = folder.origin
+    base_hub_id, base_licence = known.nearest_on_hub()
     itself = (
         folder.name,
-        Origin(
-            hub_id=known.hub_id,
-            licence=known.licence,
-            base_hub_id=None if known.hub_id else known.base_hub_id or known.ancestor_hub_id,
-        ),
+        Origin(hub_id=known.hub_id, licence=known.licence, base_hub_id=base_hub_id, base_licence=base_licence),
     )
     if known.base is None:
         return [itself]
-    base = Origin(hub_id=known.base_hub_id, licence=known.base_licence, base_hub_id=known.ancestor_hub_id)
+    base = Origin(
+        hub_id=known.base_hub_id,
+        licence=known.base_licence,
+        base_hub_id=known.ancestor_hub_id,
+        base_licence=known.ancestor_licence,
+    )
     return [(known.base, base), itself]
 
 
@@ -221,5 +228,6 @@ def _config(folders: Sequence[EncoderFolder], shares: Sequence[float]) -> dict[s
         **({"recipe": recipe} if recipe["name"] and len({one.get("name") for one in recipes}) == 1 else {}),
         **({"terminology": list(terminologies)} if terminologies else {}),
         **({"pairs": {"merged": pairs}} if pairs else {}),
+        **carried_origins(*configs),
         **({"trained_mentions": mentions} if mentions else {}),
     }

@@ -71,6 +71,16 @@ class Origin:
     """Of that one, where it is known."""
     ancestor_hub_id: str | None = None
     """Of the nearest encoder on the hub that the base was trained from, if the base is not there itself."""
+    ancestor_licence: str | None = None
+    """Of that one, where it is known."""
+
+    def nearest_on_hub(self) -> tuple[str | None, str | None]:
+        """Hub id and licence of the nearest encoder there that these weights were trained from, if they were."""
+        if self.hub_id:
+            return None, None
+        return (
+            (self.base_hub_id, self.base_licence) if self.base_hub_id else (self.ancestor_hub_id, self.ancestor_licence)
+        )
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from onoma.artifacts import Parent, read_manifest
+from onoma.artifacts import (
+    Parent,
+    origins_of,
+    read_manifest,
+)
 from onoma.encoders.agreement import Agreement, read_agreements
 from onoma.encoders.folders import OnnxPrecision, Origin, family_of, is_adapted
 from onoma.encoders.json_files import read_json
-from onoma.encoders.model_card import RESULTS_FOLDER
+from onoma.encoders.model_card import RESULTS_FOLDER, data_of
 from onoma.encoders.sources import locate_encoder
 from onoma.encoders.weight_files import count_parameters
 
@@ -32,6 +37,8 @@ class EncoderInfo:
         fingerprint: In this precision.
         origin: Where it comes from.
         made_from: Kind and fingerprint of each of its parents.
+        learnt_from: Files and vocabularies that its training names came from, see `onoma.artifacts.origins_of`.
+        data: Of an encoder of the catalogue or one trained from it: "vocabularies" and "corpora" that it has learnt.
         created: When Onoma wrote the folder; None if another tool did.
         files: Bytes of each file of the encoder.
         agreements: What was measured of each lower precision.
@@ -51,6 +58,8 @@ class EncoderInfo:
     fingerprint: str
     origin: Origin
     made_from: tuple[Parent, ...]
+    learnt_from: list[dict[str, Any]]
+    data: dict[str, list[str]]
     created: str | None
     files: dict[str, int]
     agreements: dict[str, Agreement]
@@ -96,6 +105,8 @@ def encoder_info(source: str | Path) -> EncoderInfo:
         fingerprint=found.fingerprint,
         origin=found.origin,
         made_from=tuple(manifest.parents) if manifest else (),
+        learnt_from=origins_of(manifest.config) if manifest else [],
+        data=data_of([manifest.config]) if manifest else {},
         created=manifest.created if manifest else None,
         files=files,
         agreements=read_agreements(found.path),

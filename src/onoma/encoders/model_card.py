@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from onoma.artifacts import CARD_NAME, Parent
+from onoma.artifacts import CARD_NAME, Parent, licence_in_words, origins_of, restrictions_in_words
 from onoma.encoders.agreement import Agreement, read_agreements
 from onoma.encoders.folders import (
     ABOUT_NAME,
@@ -100,7 +100,7 @@ def model_card(
         f"# {plain(about['name'])}",
         _what_it_is(folder, source, about, config, architecture, origin, preset),
         _use(folder, source, about["name"], preset, architecture),
-        _data(about, config, report, parents) if training or config.get("pairs") or data_of([config]) else "",
+        data_section(config, report, parents) if training or config.get("pairs") or data_of([config]) else "",
         _training(training, config, report, seed) if training else "",
         _scores(folder, report),
         _precisions(folder, read_agreements(folder).values()),
@@ -158,6 +158,8 @@ def _what_it_is(
         is_trained = preset is not None or bool(config.get("training") or averaged)
         base = _known_as(origin.base, origin.base_hub_id, origin.base_licence)
         rows.append(("trained from" if is_trained else "made from", base))
+    if origin.ancestor_hub_id:
+        rows.append(("which goes back to", _known_as(origin.ancestor_hub_id, None, origin.ancestor_licence)))
     if origin.hub_id:
         rows.append(("weights", f"those of {_known_as(origin.hub_id, None, origin.licence)}, unchanged"))
     layers = architecture.get("num_hidden_layers") or architecture.get("n_layers")
@@ -242,9 +244,8 @@ def _use(folder: Path, source: EncoderFolder, name: str, preset: str | None, arc
     )
 
 
-def _data(
-    about: Mapping[str, Any], config: Mapping[str, Any], report: Mapping[str, Any], parents: Sequence[Parent]
-) -> str:
+def data_section(config: Mapping[str, Any], report: Mapping[str, Any], parents: Sequence[Parent]) -> str:
+    """What it was trained on, by its manifest and, of numbers, by the report of its training."""
     told = report.get("data", {})
     rows = [("trained before", str(config["earlier"]))] if config.get("earlier") else []
     rows += [("learnt from", f"the vectors of {config['teacher']}")] if config.get("teacher") else []
@@ -253,6 +254,8 @@ def _data(
         rows += [(f"{whose}{label}", ", ".join(map(str, part[key]))) for key, label in _DATA.items() if part.get(key)]
     pairs: Mapping[str, Any] = config.get("pairs", {})
     rows += [(label, _shown(pairs[key])) for key, label in _PAIRS.items() if pairs.get(key) is not None]
+    if mentions := sum(part["mentions"]["in_all"] for part in (pairs, *pairs.get("merged", ())) if "mentions" in part):
+        rows.append(("annotated mentions", f"{mentions:,}"))
     if pairs.get("hidden_names"):
         rows.append(("left out", "names set aside to measure it"))
     merged: Sequence[Mapping[str, Any]] = pairs.get("merged", ())
@@ -261,21 +264,35 @@ def _data(
     for number, part in enumerate(merged, start=1):
         said = [(label, part[key]) for key, label in _PAIRS.items() if part.get(key) is not None]
         rows += [(f"set {number}: {label}", _shown(value)) for label, value in said]
+    if learnt := config.get("trained_mentions"):
+        rows.append(("sets of annotated mentions that it or its base learnt", str(len(learnt))))
     rows += [(f"fingerprint of the {parent.kind}", f"`{parent.fingerprint}`") for parent in parents]
     rows += [("fingerprint of the terminology", f"`{one}`") for one in config.get("terminology", ())]
-    described: list[Mapping[str, Any]] = about.get("terminologies", [])
-    parts = ["## What it was trained on", table(("", ""), rows)]
-    for one in described:
-        files = "; ".join(f"{file}, SHA-256 `{checksum}`" for file, checksum in one["files"].items())
-        rows = [
-            ("concepts, names", f"{one['n_concepts']:,}, {one['n_names']:,}"),
-            ("read as", str(one["format"])),
-            ("files", files),
-            ("licence of what is usually read so", str(one["licence"])),
-            ("fingerprint", f"`{one['fingerprint']}`"),
-        ]
-        parts += [f"### Terminology {plain(one['name'])}", table(("", ""), [row for row in rows if row[1]])]
-    return "\n\n".join(parts)
+    return "\n\n".join(["## What it was trained on", table(("", ""), rows), *_origins(config)])
+
+
+def _origins(config: Mapping[str, Any]) -> list[str]:
+    """From which files and vocabularies the training names came, itself and by its base, and under which licences."""
+    origins = origins_of(config)
+    parts = []
+    for one in origins:
+        rows = [("read as", str(one["format"])), ("licence", licence_in_words(one))]
+        rows += [(f"SHA-256 of {file}", f"`{checksum}`") for file, checksum in one.get("source_files", {}).items()]
+        parts += [f"### Names of {plain(one['source'])}", table(("", ""), rows)]
+        if vocabularies := one.get("source_vocabularies"):
+            columns = ("source", "version", "restriction_level", "name", "citation")
+            told = [tuple(vocabulary.get(column, "") for column in columns) for vocabulary in vocabularies]
+            parts.append(
+                table(("source vocabulary", "version", "level of restriction", "name", "to be cited as"), told)
+            )
+    if restricted := restrictions_in_words(origins):
+        parts.append(f"**Restricted:** {plain(restricted)}.")
+    if origins:
+        parts.append(
+            "These names, and mentions if any were learnt, are not in this folder as text. Whether weights that were "
+            "trained on them may be passed on is for their licences to say."
+        )
+    return parts
 
 
 def _training(
@@ -353,6 +370,10 @@ def _scores(folder: Path, report: Mapping[str, Any]) -> str:
             "On benchmarks (per cent, in brackets the 95 % confidence interval):",
             table(("task", "precision", "protocol", "queries", "names", "acc@1", "acc@5"), rows),
         ]
+        doubts = dict.fromkeys(
+            f"* {plain(result['task'])}: {plain(str(one))}" for result in results for one in result.get("doubts", ())
+        )
+        parts += ["\n".join(["What is to be known of these figures:", "", *doubts])] if doubts else []
     return "\n\n".join(["## Scores", *(parts or ["No score was recorded in this folder."])])
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onoma.artifacts import (
+    CARD_NAME,
     MANIFEST_NAME,
     Manifest,
     copy_files,
@@ -100,8 +101,8 @@ def add_to_card(
     source: str | Path,
     *,
     results: Sequence[str | Path] = (),
-    terminologies: Sequence[Mapping[str, Any]] = (),
     licence: str | None = None,
+    overwrite: bool = False,
 ) -> EncoderFolder:
     """Write the card of an encoder's folder anew, with more to tell.
 
@@ -109,29 +110,24 @@ def add_to_card(
         source: A folder that Onoma wrote.
         results: ``results.json`` of benchmark runs with this encoder, or the folders they lie in. Of one task and
             precision, with n-grams or without, the newest given stays.
-        terminologies: Descriptions of terminologies that it was trained on: ``fingerprint``, ``name``, ``format``,
-            ``files`` (name -> SHA-256), ``n_concepts``, ``n_names``, ``licence``.
         licence: Of the encoder; SPDX where there is such a name. Unset: what was said stays; "": it is taken back.
+        overwrite: Write over a card that was edited.
 
     Raises:
         InputError: a file is no benchmark's result.
-        MismatchError: results of another encoder, or a terminology that it was not trained on.
+        MismatchError: results of another encoder.
         ConfigError: the source is no folder that Onoma wrote, or the licence is not that of weights that are another's.
         ArtifactError: the source is damaged, or a folder of results is, or that is of another Onoma's format.
     """
     found = locate_encoder(source, precision=None)
     read = [_read_result(checked_path(file), found) for file in results]
-    with _rewritten(source, found, None, overwrite=True) as folder:
+    with _rewritten(source, found, None, overwrite=True, card_may_differ=overwrite) as folder:
         for result in read:
             (folder / RESULTS_FOLDER).mkdir(exist_ok=True)
             with_ngrams = ["n-grams"] if "sparse_weight" in result["model"] else []
             name = "-".join((*_file_name_parts(result), result["precision"], *with_ngrams))
             write_json(folder / RESULTS_FOLDER / f"{name}.json", result)
         about = read_json(folder / ABOUT_NAME)
-        if terminologies:
-            known = _check_trained_on(terminologies, found)
-            merged = {one["fingerprint"]: dict(one) for one in (*about.get("terminologies", []), *terminologies)}
-            about["terminologies"] = [merged[fingerprint] for fingerprint in known if fingerprint in merged]
         if licence is not None:
             about["origin"] = _with_licence(about.get("origin", {}), licence.strip() or None, found)
         write_json(folder / ABOUT_NAME, about)
@@ -150,7 +146,9 @@ def _with_licence(origin: Mapping[str, Any], licence: str | None, found: Encoder
 
 
 @contextlib.contextmanager
-def _rewritten(source: str | Path, found: EncoderFolder, out: str | Path | None, *, overwrite: bool) -> Iterator[Path]:
+def _rewritten(
+    source: str | Path, found: EncoderFolder, out: str | Path | None, *, overwrite: bool, card_may_differ: bool = False
+) -> Iterator[Path]:
     """A copy of an encoder's folder to add to; on leaving, it gets a card and takes its place at ``out``."""
     # A name stands for a folder that all on this machine share.
     if out is None and not (found.is_own and Path(source).is_dir()):
@@ -159,7 +157,7 @@ def _rewritten(source: str | Path, found: EncoderFolder, out: str | Path | None,
             "onoma encoder export and -o ENCODER, and go on with that."
         )
     # Verified, or damage would be given a fresh checksum.
-    manifest: Manifest | None = verify_artifact(found.path) if found.is_own else None
+    manifest: Manifest | None = verify_artifact(found.path, card_may_differ=card_may_differ) if found.is_own else None
     config = manifest.config if manifest else {}
     parents = manifest.parents if manifest else ()
     seed = manifest.seed if manifest else None
@@ -175,7 +173,7 @@ def _rewritten(source: str | Path, found: EncoderFolder, out: str | Path | None,
         if manifest is None:
             fill_folder(folder, found)
         else:
-            copy_files(manifest.files, found.path, folder)
+            copy_files(manifest.files.keys() - {CARD_NAME}, found.path, folder)
         yield folder
         write_card(folder, found, config=config, parents=parents, seed=seed)
 
@@ -234,15 +232,3 @@ def _read_result(path: Path, found: EncoderFolder) -> dict[str, Any]:
 
 def _file_name_parts(result: Mapping[str, Any]) -> list[str]:
     return [str(result[key]) for key in ("task", "split") if result.get(key) is not None]
-
-
-def _check_trained_on(terminologies: Sequence[Mapping[str, Any]], found: EncoderFolder) -> list[str]:
-    """Fingerprints of the terminologies that the manifest names."""
-    known = [str(fingerprint) for fingerprint in verify_artifact(found.path).config.get("terminology", [])]
-    for one in terminologies:
-        if one["fingerprint"] not in known:
-            raise MismatchError(
-                f"{found.path} was not trained on the terminology {one['name']} ({one['fingerprint'][:12]}), by its "
-                f"manifest: {', '.join(fingerprint[:12] for fingerprint in known) or 'it names none'}."
-            )
-    return known

@@ -29,7 +29,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onoma.artifacts import CARD_NAME, Parent, read_manifest, sha256_file, write_artifact
+from onoma.artifacts import (
+    CARD_NAME,
+    Parent,
+    read_manifest,
+    sha256_file,
+    write_artifact,
+)
 from onoma.encoders.agreement import read_agreements, write_agreements
 from onoma.encoders.folders import (
     ABOUT_NAME,
@@ -243,11 +249,13 @@ def _origin_of_saved(folder: Path, source: EncoderFolder, *, is_trained: bool) -
     is_copy = weights.exists() and sha256_file(weights) == source.weights_sha256
     if is_copy and not (is_trained and known.base):  # where a run kept a trained base as it was, the base is named
         return known
+    ancestor, its_licence = known.nearest_on_hub()
     return Origin(
         base=source.name,
         base_hub_id=known.hub_id,
         base_licence=known.licence,
-        ancestor_hub_id=None if known.hub_id else known.base_hub_id or known.ancestor_hub_id,
+        ancestor_hub_id=ancestor,
+        ancestor_licence=its_licence,
     )
 
 

@@ -17,6 +17,7 @@ from onoma.artifacts import (
     MANIFEST_NAME,
     Parent,
     amend_artifact,
+    carried_origins,
     copy_files,
     ensure_writable,
     open_artifact,
@@ -141,7 +142,7 @@ def build_linker(
     dictionary = dictionary_of(names_of, entries, normalisation=preset)
     facts = collect_facts(names_of, entries, dictionary)
     del entries
-    config: dict[str, Any] = {"normalisation": preset}
+    config: dict[str, Any] = {"normalisation": preset, **carried_origins(names_of.manifest.config)}
     parents = [names_of.manifest.as_parent()]
     if opened is not None:
         config |= {

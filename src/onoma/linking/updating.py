@@ -36,6 +36,7 @@ from onoma.artifacts import (
     read_manifest,
     remove_leftovers,
     verify_artifact,
+    without_origins,
     write_artifact,
 )
 from onoma.encoders import Encoder
@@ -334,7 +335,7 @@ def _carried(before: Manifest, config: dict[str, Any], fingerprint: str, prior: 
         fingerprint: Of the terminology from now on.
         prior: What became of the counts, if there are any.
     """
-    carried = {name: value for name, value in before.config.items() if name not in config}
+    carried = {name: value for name, value in without_origins(before.config).items() if name not in config}
     made_from = [parent.fingerprint for parent in before.parents if parent.kind == "terminology"]
     for name in {"tuning", "prior"} & carried.keys():
         carried[name] = {"terminology": made_from[0] if made_from else None, **carried[name]}

@@ -10,7 +10,10 @@ import numpy.typing as npt
 import polars as pl
 from tokenizers import Tokenizer
 
-from onoma.artifacts import ensure_writable
+from onoma.artifacts import (
+    carried_origins,
+    ensure_writable,
+)
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import ArtifactError, DamagedArtifactError, InputError, MismatchError, checked_path
 from onoma.pairs.languages import check_languages
@@ -116,7 +119,7 @@ def build_pairs(
         names,
         pairs,
         own,
-        config=config,
+        config={**config, **carried_origins(terminology.manifest.config)},
         parents=[terminology.manifest.as_parent()],
         seed=seed,
         overwrite=overwrite,

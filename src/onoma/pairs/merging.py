@@ -8,7 +8,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from onoma.artifacts import Parent, ensure_writable, write_artifact
+from onoma.artifacts import (
+    Parent,
+    carried_origins,
+    ensure_writable,
+    without_origins,
+    write_artifact,
+)
 from onoma.errors import InputError, MismatchError, check_several
 from onoma.pairs.labelled_names import merge_labelled_names
 from onoma.pairs.pair_set import FORMAT_VERSION, KIND, PairSet
@@ -51,7 +57,11 @@ def merge_pairs(sets: Sequence[PairSet | str | Path], out: str | Path, *, overwr
         out,
         KIND,
         format_version=FORMAT_VERSION,
-        config={**settings, "merged": [one.manifest.config for one in opened]},
+        config={
+            **settings,
+            "merged": [without_origins(one.manifest.config) for one in opened],
+            **carried_origins(*(one.manifest.config for one in opened)),
+        },
         parents=[*parents, *(one.manifest.as_parent() for one in opened)],
         overwrite=overwrite,
     ) as aside:

@@ -12,7 +12,13 @@ import numpy.typing as npt
 import polars as pl
 from tokenizers import Tokenizer
 
-from onoma.artifacts import Manifest, ensure_writable, open_artifact, write_artifact
+from onoma.artifacts import (
+    Manifest,
+    carried_origins,
+    ensure_writable,
+    open_artifact,
+    write_artifact,
+)
 from onoma.artifacts.arrays import load_array
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import DamagedArtifactError, InputError, check_several, checked_path, did_you_mean
@@ -177,6 +183,7 @@ def build_triples(
             "ambiguous": ambiguous,
             "hidden_names": rows_fingerprint(hidden_names),
             "relations_found": counts,
+            **carried_origins(terminology.manifest.config),
         },
         parents=[terminology.manifest.as_parent()],
         overwrite=overwrite,

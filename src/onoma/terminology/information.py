@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from onoma.artifacts import origin_in_words, restrictions_in_words
+from onoma.artifacts import origins_in_rows
 from onoma.terminology.normalised_columns import normalise_expr
 from onoma.terminology.tables import ACTIVE
 
@@ -93,8 +93,7 @@ class TerminologyInfo:
             ("semantic types", _shown(self.semantic_types)),
             ("relations", f"{self.n_relations:,}{_after(self.relations)}"),
             ("cross-references", f"{self.n_cross_references:,}{_after(self.cross_references)}"),
-            *(("read from", origin_in_words(origin)) for origin in self.origins),
-            ("restricted", restrictions_in_words(self.origins)),
+            *origins_in_rows(self.origins),
         ]
         width = max(len(title) for title, _ in rows)
         return "\n".join(f"{title:<{width}}  {text}" for title, text in rows if text)

@@ -14,6 +14,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from onoma.artifacts import carried_origins, without_origins
 from onoma.encoders import locate_encoder, locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
@@ -155,8 +156,9 @@ class _SelfAlignment(Course[TrainingConfig, StepReport]):
             out,
             config=self.about_saved(
                 report,
-                pairs=manifest.config,
+                pairs=without_origins(manifest.config),
                 terminology=[parent.fingerprint for parent in manifest.parents if parent.kind == "terminology"],
+                **carried_origins(manifest.config),
             ),
             parents=(manifest.as_parent(),),
             seed=self.config.seed,

@@ -22,7 +22,7 @@ from typing import Any, Unpack
 import numpy as np
 import torch
 
-from onoma.artifacts import Parent
+from onoma.artifacts import Manifest, carried_origins
 from onoma.encoders import locate_encoder, locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packed import pack
@@ -108,7 +108,7 @@ def train_biosyn(
         sets = [read(file, names, source=source) for file in development]
         tables = {one.name: one.queries for one in sets}
         tell_of_learnt(tables, tell, encoders=[locate_encoder(config.base)], mentions=data.queries)
-        return _Biosyn(config, data, run, sets, _parents(dictionary), tell)
+        return _Biosyn(config, data, run, sets, _terminology(dictionary), tell)
 
     return take_course(make, recipe, out, watching)
 
@@ -125,11 +125,11 @@ class _Biosyn(Course[BiosynConfig, BiosynStepReport]):
         data: DevelopmentSet,
         run: Path,
         development: Sequence[DevelopmentSet],
-        parents: Sequence[Parent],
+        terminologies: Sequence[Manifest],
         tell: Tell,
     ) -> None:
         super().__init__(config)
-        self._parents = parents
+        self._terminologies = terminologies
         self._mentions = mentions_fingerprint(data.queries["mention"])
         self.encoder = load_base(config)
         model = BiosynModel(self.encoder, config.similarity, sparse_weight=config.sparse_weight).to(self.device)
@@ -183,9 +183,10 @@ class _Biosyn(Course[BiosynConfig, BiosynStepReport]):
                 sparse_weight=beside_cosine,
                 learnt_sparse_weight=learnt,
                 queries_and_dictionary=self.fingerprint,
-                terminology=[parent.fingerprint for parent in self._parents],
+                terminology=[manifest.fingerprint for manifest in self._terminologies],
+                **carried_origins(*(manifest.config for manifest in self._terminologies)),
             ),
-            parents=self._parents,
+            parents=[manifest.as_parent() for manifest in self._terminologies],
             seed=self.config.seed,
             files={TRAIN_NAME: report.to_json()},
             sparse_weight=beside_cosine,
@@ -207,7 +208,8 @@ class _Biosyn(Course[BiosynConfig, BiosynStepReport]):
         return lengths[0] * lengths[1]
 
 
-def _parents(dictionary: Dictionary) -> list[Parent]:
+def _terminology(dictionary: Dictionary) -> list[Manifest]:
+    """Its manifest; none of a file of names."""
     if isinstance(dictionary, Terminology):
-        return [dictionary.manifest.as_parent()]
-    return [] if Path(dictionary).is_file() else [Terminology.open(dictionary).manifest.as_parent()]
+        return [dictionary.manifest]
+    return [] if Path(dictionary).is_file() else [Terminology.open(dictionary).manifest]

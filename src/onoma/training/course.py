@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
+from onoma.artifacts import carried_origins, read_manifest
 from onoma.encoders.packed import PackedEncoder
 from onoma.training.averaging import WeightAverage
 from onoma.training.batches import Batches
@@ -163,7 +164,7 @@ class Course(ABC, Generic[Settings, Done]):
         }
 
     def about_saved(self, report: TrainingReport, *, mentions: Collection[str] = (), **more: Any) -> dict[str, Any]:
-        """What the manifest of the saved folder says of the run, and ``more``.
+        """What the manifest of the saved folder says of the run, and ``more``; the base's origins are its own too.
 
         Args:
             report: Of the run.
@@ -171,6 +172,7 @@ class Course(ABC, Generic[Settings, Done]):
                 pairs say so.
         """
         source = self.encoder.source
+        of_base = read_manifest(source.path).config if source and source.is_own else {}
         learnt_from = {*mentions, *(source.trained_mentions if source else ())}
         return {
             "training": report.config,
@@ -178,6 +180,7 @@ class Course(ABC, Generic[Settings, Done]):
             "ran_on": self.ran_on,
             "base_fingerprint": report.base,
             **more,
+            **carried_origins(of_base, more),
             **({"trained_mentions": sorted(learnt_from)} if learnt_from else {}),
             "development": report.data["development"],
         }

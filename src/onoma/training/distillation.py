@@ -16,6 +16,7 @@ from typing import Any, Unpack
 
 import polars as pl
 
+from onoma.artifacts import carried_origins, read_manifest
 from onoma.encoders import locate_encoder, locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
@@ -164,15 +165,17 @@ class _Distillation(Course[DistillationConfig, DistillationStepReport]):
         return {"names": len(self._names.rows), "teacher": self._linker.encoder_name}
 
     def save(self, out: Path, report: TrainingReport) -> None:
-        manifest = self._linker.manifest
+        manifest, teacher = self._linker.manifest, self._linker.encoder.folder
+        teacher_config = read_manifest(teacher.path).config if teacher.is_own else {}
         save_encoder(
             self.encoder,
             out,
             config=self.about_saved(
                 report,
-                mentions=self._linker.encoder.folder.trained_mentions,
+                mentions=teacher.trained_mentions,
                 teacher=self._linker.encoder_name,
                 terminology=[parent.fingerprint for parent in manifest.parents if parent.kind == "terminology"],
+                **carried_origins(teacher_config, manifest.config),
             ),
             parents=(manifest.as_parent(),),
             seed=self.config.seed,

@@ -19,7 +19,7 @@ import polars as pl
 import torch
 from tokenizers import Tokenizer
 
-from onoma.artifacts import Parent
+from onoma.artifacts import Parent, carried_origins
 from onoma.encoders.cross_encoder import RERANKER_KIND, CrossEncoderAbout
 from onoma.encoders.cross_encoder_model import PackedCrossEncoder, new_cross_encoder
 from onoma.encoders.cross_encoder_saving import check_savable, save_cross_encoder
@@ -167,10 +167,11 @@ def train_reranker(
         f"{found.n_without_right():,} times none of the first {config.depth} was right"
     )
     fingerprint = linker.fingerprint if isinstance(linker, Linker) else None
+    origins = carried_origins(linker.manifest.config) if isinstance(linker, Linker) else {}
     sets = {name: (find(data), means_nil[name]) for name, data in tables.items()}
     return take_course(
         lambda run, tell: _Reranking(
-            config, telling, sets, out.name, fingerprint, mentions_fingerprint(table["mention"])
+            config, telling, sets, out.name, fingerprint, origins, mentions_fingerprint(table["mention"])
         ),
         recipe,
         out,
@@ -202,10 +203,12 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
         development: Mapping[str, tuple[Candidates, BoolArray | None]],
         name: str,
         linker_fingerprint: str | None,
+        origins: Mapping[str, Any],
         mentions: str,
     ) -> None:
         super().__init__(config)
         self._name, self._linker, self._mentions = name, linker_fingerprint, mentions
+        self._origins = origins
         self._marks = candidates.contexts is not None
         model, self._tokenizer = _new_model(config, contexts=self._marks)
         tune(model.encoder, config.tuning)
@@ -287,7 +290,7 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
             ),
             out,
             prepare=_preparing(config),
-            config=self.about_saved(report, mentions=[self._mentions]),
+            config=self.about_saved(report, mentions=[self._mentions], **self._origins),
             parents=[
                 Parent(kind=ENCODER_KIND, fingerprint=source.fingerprint),
                 *([] if self._linker is None else [Parent(kind="linker", fingerprint=self._linker)]),
