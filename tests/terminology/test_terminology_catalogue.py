@@ -115,9 +115,18 @@ def test_fetch_and_import(server: FileServer, tmp_path: Path) -> None:
         tmp_path / "t",
     ]
     assert "1 concepts" in run("terminology", *fetched)
-    assert Terminology.open(tmp_path / "t").info().n_concepts == 1
+    told = Terminology.open(tmp_path / "t").info()
+    assert told.n_concepts == 1
+    assert "mondo.obo (obo), licence: CC-BY-4.0" in str(told)
     n_requests = len(server.requests)
     with pytest.raises(ArtifactExistsError):
         run("terminology", *fetched)
     assert len(server.requests) == n_requests  # refused before anything is downloaded
     run("terminology", *fetched, "--force")
+    for licence in ((), ("--licence", "as agreed")):
+        run("terminology", "import", "obo", tmp_path / "mondo.obo", "-o", tmp_path / "t", *licence, "--force")
+        said = licence[1] if licence else "CC-BY-4.0"
+        assert f"licence: {said}\n" in f"{Terminology.open(tmp_path / 't').info()}\n"
+    (tmp_path / "mondo.obo").write_bytes(OBO + b"\n")  # another file than the record is of
+    run("terminology", "import", "obo", tmp_path / "mondo.obo", "-o", tmp_path / "t", "--force")
+    assert "licence: not said" in str(Terminology.open(tmp_path / "t").info())

@@ -147,13 +147,7 @@ def fetch(
     if import_to is not None:
         with show.progress_bar(f"reading {report.path}", "rows") as update:
             imported = import_terminology(
-                entry.format,
-                report.path,
-                import_to,
-                overwrite=force,
-                options=entry.options,
-                licence=entry.licence,
-                progress=update,
+                entry.format, report.path, import_to, overwrite=force, options=entry.options, progress=update
             )
     if as_json:
         show.json_document({**vars(report), "imported": imported})

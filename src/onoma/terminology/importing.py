@@ -15,6 +15,7 @@ from onoma.artifacts import ensure_writable, sha256_file
 from onoma.errors import one_of
 from onoma.files.reading import OnError, Reading
 from onoma.terminology.assembly import SourceTables, assemble
+from onoma.terminology.catalogue.fetching import fetched_licence
 from onoma.terminology.formats import get_format
 from onoma.terminology.readers.options import parse_options
 from onoma.terminology.tables import KIND, TableCounts, TerminologyTables, write_terminology
@@ -90,8 +91,8 @@ def import_terminology(
             ``rejects.parquet``.
         overwrite: Replace a terminology at ``out``.
         options: Of the format, as text or typed.
-        licence: Under which it may be used, in SPDX's words or your own: what is made of it says so too. Unset: that
-            it was not said, and what is usual for the format.
+        licence: Under which it may be used, in SPDX's words or your own: what is made of it says so too. Unset: as
+            the record beside a file that was fetched says, else that it was not said, and what is usual for the format.
         progress: Called with (rows done, rows in all or ``None``, what is read).
 
     Raises:
@@ -114,6 +115,7 @@ def import_terminology(
         hashes = {name: executor.submit(sha256_file, path) for name, path in files.items()}
         tables = assemble(found, reading)
     rejects = reading.rejects
+    licence = fetched_licence(Path(source)) if licence is None else licence
     write_terminology(
         out,
         tables,

@@ -208,6 +208,15 @@ def record_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.fetch.json")
 
 
+def fetched_licence(path: Path) -> str | None:
+    """The licence that the record beside a file names; none where there is no record, or it is of another file."""
+    try:
+        record = FetchRecord.model_validate_json(record_path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return record.licence if path.is_file() and sha256_file(path) == record.sha256 else None
+
+
 @dataclass(frozen=True)
 class _There:
     """A file that lies where the new one shall lie."""
