@@ -113,6 +113,8 @@ def test_an_unknown_key_is_refused_with_the_nearest() -> None:
         ("normalisation", "codr", "Did you mean 'coder'"),
         ("matryoshka", "64,128", r"matryoshka: write the widths as a list: \[64, 128\]"),
         ("seed", "2024-05-01", "seed.*found '2024-05-01'"),
+        ("seed", "9" * 5000, "seed.*found '9"),
+        ("seed", "[" * 100_000, r"seed.*found '\["),
         ("seed", str(2**64), "seed: .*less than 18446744073709551616"),
     ],
 )
@@ -136,9 +138,10 @@ def test_recipes_of_ones_own(tmp_path: Path) -> None:
     own = tmp_path / "mine.toml"
     own.write_text('description = "mine"\nsteps = 5\nbase = "x/y"\n')
     assert Recipe.load(str(own)).config == TrainingConfig(steps=5, base="x/y")
-    own.write_text("steps = ")
-    with pytest.raises(InputError, match=r"not valid TOML"):
-        Recipe.load(str(own))
+    for spoilt in ("steps = ", f"steps = {'9' * 5000}", f"steps = {'[' * 100_000}"):
+        own.write_text(spoilt)
+        with pytest.raises(InputError, match=r"not valid TOML"):
+            Recipe.load(str(own))
     own.write_bytes("description = 'süß'".encode("latin-1"))
     with pytest.raises(InputError, match="not text in UTF-8"):
         Recipe.load(str(own))

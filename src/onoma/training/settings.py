@@ -354,5 +354,5 @@ def _parse(model: type[BaseModel], key: str, text: str) -> Any:
         return text  # "nan" is a language
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text

@@ -54,5 +54,5 @@ def read_shipped(kind: str, name: str) -> dict[str, Any]:
         )
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # of a number with thousands of digits, of brackets in brackets
         raise InputError(f"the {kind} is not valid TOML: {error}", path=name) from None
