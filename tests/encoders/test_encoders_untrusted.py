@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from tiny import make_terminology, tiny_encoder
 
 PROGRAM = """
 from pathlib import Path
+from typing import Any
 from transformers import BertConfig, BertModel, BertTokenizer
 Path(r"{mark}").touch()
 class OwnConfig(BertConfig):
@@ -81,11 +83,33 @@ def test_no_model_of_a_known_configuration_is_run_either(
     assert not mark.exists()
 
 
-def test_a_tokeniser_that_cannot_be_converted_is_told(foreign: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "content", "settings"),
+    [
+        ("spiece.model", b"no model", {}),
+        ("vocab.txt", b"[PAD]\n[UNK]\n\xff\n", {"tokenizer_class": "BertTokenizer"}),
+        ("vocab.txt", b"[PAD]\n[UNK]\na\n", {"tokenizer_class": "BertTokenizer", "do_lower_case": 7}),
+        ("vocab.txt", b"[PAD]\n[UNK]\na\n", {"tokenizer_class": {}}),
+    ],
+)
+def test_a_tokeniser_that_cannot_be_converted_is_told(
+    file: str, content: bytes, settings: dict[str, Any], foreign: Path
+) -> None:
     (foreign / "tokenizer.json").unlink()
     (foreign / "vocab.txt").unlink(missing_ok=True)
-    (foreign / "spiece.model").write_text("no model")
-    with pytest.raises(InputError, match="tokeniser"):
+    (foreign / file).write_bytes(content)
+    if settings:
+        (foreign / "tokenizer_config.json").write_text(json.dumps(settings))
+    with pytest.raises(InputError, match=r"the tokeniser cannot be converted to tokenizer\.json"):
+        locate_tokenizer(foreign)
+
+
+def test_a_tokeniser_without_a_token_for_the_unknown_is_refused(foreign: Path) -> None:
+    rules = json.loads((foreign / "tokenizer.json").read_text())
+    del rules["model"]["vocab"]["[UNK]"]
+    rules["added_tokens"] = [token for token in rules["added_tokens"] if token["content"] != "[UNK]"]
+    (foreign / "tokenizer.json").write_text(json.dumps(rules))
+    with pytest.raises(InputError, match=r"tokenizer\.json: .* cannot read what its vocabulary does not have"):
         locate_tokenizer(foreign)
 
 

@@ -23,6 +23,8 @@ WANTS_CODE = "trust_remote_code"
 """Stands in the error of transformers where a folder has a program of its own, which is never run here."""
 BRINGS_CODE = "this encoder brings code of its own, which Onoma never runs"
 NO_CODE = "take an encoder of a family that transformers have"
+_IN_NO_VOCABULARY = "\U00013000"
+"""A hieroglyph: a letter, which no tokeniser leaves out as a mark or control character."""
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
@@ -32,7 +34,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     by transformers, which must then be installed.
 
     Raises:
-        InputError: there is no tokeniser, or it is not readable.
+        InputError: there is no tokeniser, it is not readable, or it fails at what it does not know.
         UnavailableError: it needs converting and transformers is not installed.
     """
     file = folder / "tokenizer.json"
@@ -45,6 +47,14 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         tokenizer = _convert(folder)
     tokenizer.no_truncation()
     tokenizer.no_padding()
+    try:
+        tokenizer.encode(_IN_NO_VOCABULARY)
+    except Exception as error:  # bare again
+        raise InputError(
+            f"the tokeniser cannot read what its vocabulary does not have ({error})",
+            path=file if file.is_file() else folder,
+            fix="get the encoder again: the token for the unknown, such as [UNK], is part of its vocabulary",
+        ) from None
     return tokenizer
 
 
@@ -171,7 +181,9 @@ def _convert(folder: Path) -> Tokenizer:
         ) from None
     try:
         converted = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-    except ValueError as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # transformers and the libraries below have many kinds
         if WANTS_CODE in str(error):
             raise InputError(BRINGS_CODE, path=folder, fix=NO_CODE) from None
         raise InputError(
