@@ -436,6 +436,8 @@ def test_too_many_characters_for_long_ngrams_are_refused() -> None:
     with pytest.raises(InputError, match=r"300 distinct characters.*shorter"):
         CharNgramIndex.build(names, ngrams=(1, 8))
     assert len(CharNgramIndex.build(names, ngrams=(7, 7))) == 1
+    with pytest.raises(InputError, match=r"too many for n-grams of 1000000000000.*shorter"):
+        CharNgramIndex.build(["a"], ngrams=(1, 10**12))
 
 
 def test_bad_requests_are_refused() -> None:

@@ -148,6 +148,6 @@ app.command("add-prior")(linker_tune.add_prior)
 
 def _lengths(text: str) -> tuple[int, int]:
     first, _, last = text.partition("-")
-    if not (first.isdecimal() and last.isdecimal()):
+    if not (first.isdecimal() and last.isdecimal()) or len(text) > 20:
         raise ConfigError(f"--ngrams takes the shortest and the longest length, such as 1-2; found '{text}'.")
     return int(first), int(last)

@@ -43,7 +43,7 @@ class NgramKeys:
         for part in parts:
             characters.update("".join(part))
         keys = cls(np.array(sorted(map(ord, characters)), np.uint32), checked)
-        if keys.base ** checked[1] > 1 << 64:
+        if checked[1] > 64 or keys.base ** checked[1] > 1 << 64:  # the base is 2 or more
             raise InputError(
                 f"the names have {len(characters):,} distinct characters, too many for n-grams of {checked[1]}",
                 field="ngrams",
