@@ -232,6 +232,8 @@ def test_words_are_read_as_they_are_asked_for(vectors: Path) -> None:
         (b"cold 1 1e39\n", "line 1: a number too large"),
         (b"3 2\ncold 1 2\nhead 1 2\n", "line 3: the file does not have as many words.*expected 3 words; found 2"),
         (b"cold\nhead 1\n", "line 1: no vector"),
+        (b"9" * 5000 + b" 2\ncold 1 2\n", "line 2: a vector of another width"),
+        (b"0 99999999999\n", "the file has no vector"),
         (b"x 1 2\n\xff 1 2 3\n", "line 2: not UTF-8"),
         (b"", "empty"),
     ],

@@ -43,7 +43,8 @@ class WordVectors:
         The number of fields of every line is checked, and the numbers of the lines that are kept.
 
         Raises:
-            InputError: no such file, not UTF-8, cut off, or a line has another form (file and line are named).
+            InputError: no such file, not UTF-8, cut off, without a vector, or a line has another form (file and line
+                are named).
         """
         wanted = {word.encode(): word for word in words if word not in self._vectors}
         if not wanted:
@@ -74,6 +75,8 @@ class WordVectors:
                 found=f"{n_lines:,}",
                 fix="get the file again",
             )
+        if not n_lines:  # of as wide vectors as its first line says
+            raise InputError("the file has no vector", path=self.path, fix="get the file again")
         for word in wanted.values():
             self._vectors[word] = found.get(word)
 
@@ -96,7 +99,8 @@ class WordVectors:
     def _first_line(self, line: bytes) -> tuple[int | None, int]:
         """How many words are announced, if it is such a line; and how many numbers a vector has."""
         fields = line.split()
-        if len(fields) == 2 and all(field.isdigit() for field in fields) and int(fields[1]) > 0:
+        # Nothing has as many words or numbers as twenty digits say.
+        if len(fields) == 2 and all(field.isdigit() and len(field) < 20 for field in fields) and int(fields[1]) > 0:
             return int(fields[0]), int(fields[1])
         if len(fields) < 2:
             raise self._bad(line, 1, "no vector", "a word and its numbers, or how many of both there are")
