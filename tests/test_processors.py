@@ -64,6 +64,7 @@ def test_a_system_without_control_groups(tmp_path: Path) -> None:
         (math.inf, "4,2", 4),
         (math.inf, "0", 8),
         (math.inf, "many", 8),
+        (math.inf, "9" * 5000, 8),
         (math.inf, "", 8),
     ],
 )

@@ -36,7 +36,7 @@ def machine() -> dict[str, str | int]:
 def _wished() -> float:
     """Of several numbers, of nested loops, the first."""
     wished = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return int(wished) if wished.isdecimal() and int(wished) > 0 else math.inf
+    return int(wished) if wished.isdecimal() and len(wished) < 20 and int(wished) > 0 else math.inf
 
 
 @functools.cache

@@ -210,6 +210,9 @@ def test_the_main_process_is_known_before_they_are_joined(monkeypatch: pytest.Mo
         assert distributed.is_main() is is_main
     monkeypatch.setenv("WORLD_SIZE", "1")  # what another launcher left behind
     assert distributed.is_main()
+    monkeypatch.setenv("WORLD_SIZE", "9" * 5000)
+    with pytest.raises(TrainingError, match=r"WORLD_SIZE is '9+', and no number of processes"):
+        distributed.is_main()
     monkeypatch.setenv("WORLD_SIZE", "two")
     with pytest.raises(TrainingError, match="WORLD_SIZE is 'two', and no number of processes"):
         distributed.is_main()

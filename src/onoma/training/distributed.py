@@ -171,10 +171,14 @@ def seed_dropout(seed: int, batch: int) -> None:
 
 def _started() -> int:
     """Number of processes that the launcher says it started."""
-    said = os.environ.get("WORLD_SIZE", "1")
-    if not said.isdecimal():
+    return _said_by_launcher("WORLD_SIZE", 1)
+
+
+def _said_by_launcher(variable: str, otherwise: int) -> int:
+    said = os.environ.get(variable, str(otherwise))
+    if not said.isdecimal() or len(said) > 9:
         raise TrainingError(
-            f"the environment's WORLD_SIZE is {said!r}, and no number of processes. Start them with torchrun or "
+            f"the environment's {variable} is {said[:80]!r}, and no number of processes. Start them with torchrun or "
             "accelerate, which set it, or unset it."
         )
     return int(said)
@@ -187,7 +191,7 @@ def _joined() -> bool:
 def _join(*, on_gpus: bool) -> None:
     world = _started()
     if on_gpus:
-        wanted, found = int(os.environ.get("LOCAL_WORLD_SIZE", str(world))), torch.cuda.device_count()
+        wanted, found = _said_by_launcher("LOCAL_WORLD_SIZE", world), torch.cuda.device_count()
         # Some launchers show each process a GPU of its own, which it then knows as the first.
         has_its_own = found == 1 and "CUDA_VISIBLE_DEVICES" in os.environ
         if wanted > found and not has_its_own:
@@ -195,7 +199,7 @@ def _join(*, on_gpus: bool) -> None:
                 f"{wanted} processes were started on this machine, which has {found} GPUs. Start one for each GPU "
                 f"(--nproc-per-node {found}), or set device=cpu."
             )
-        torch.cuda.set_device(0 if has_its_own else int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(0 if has_its_own else _said_by_launcher("LOCAL_RANK", 0))
     # Whoever imports this module later (transformers does) would keep the group alive in the defaults of its functions:
     # leaving it would then not end its threads, and a process that exits with them running may abort.
     importlib.import_module("torch.distributed.nn.functional")
