@@ -72,6 +72,15 @@ def test_what_is_no_path_is_refused_in_a_sentence(door: str, path: object) -> No
         DOORS[door](path)
 
 
+@pytest.mark.parametrize("door", DOORS)
+def test_links_that_lead_back_to_themselves_are_refused_in_a_sentence(door: str, tmp_path: Path) -> None:
+    loop, other = tmp_path / "loop.toml", tmp_path / "other"
+    loop.symlink_to(other)
+    other.symlink_to(loop)
+    with pytest.raises(InputError, match=rf"{loop}: this path is a link that leads back to itself"):
+        DOORS[door](loop)
+
+
 def test_a_dash_is_no_folder_for_what_lies_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for write in (lambda: fetch("doid", "-"), lambda: train_combinations([], "-", lambda *_: None, made_from={})):

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
@@ -218,13 +219,27 @@ def checked_path(value: object) -> Path:
     """A path as it was given: text or a `Path`; no empty text, which would be the folder of the process.
 
     Raises:
-        InputError: it is none, as where an environment variable is not set.
+        InputError: it is none, as where an environment variable is not set, or a link that leads back to itself.
     """
     if (isinstance(value, PathLike) and isinstance(value.__fspath__(), str)) or (isinstance(value, str) and value):
         path = Path(value)
         if "\0" not in str(path):
+            _refuse_circle(path)
             return path
     raise InputError("a path is needed", expected="text or a pathlib.Path", found=repr(value))
+
+
+def _refuse_circle(path: Path) -> None:
+    """Refuse links that lead round to where they began, of which `Path.resolve` says each Python its own error."""
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise InputError(
+                "this path is a link that leads back to itself, or lies behind one",
+                path=path,
+                fix="remove the link, or give another path",
+            ) from None
 
 
 def is_whole(value: object) -> TypeGuard[int]:

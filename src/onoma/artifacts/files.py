@@ -13,7 +13,7 @@ from pathlib import Path
 from onoma.artifacts.locking import check_system, held
 from onoma.artifacts.system import is_mounted, naming_what_is_written
 from onoma.artifacts.unfinished import being_written, left_behind, partial_name
-from onoma.errors import ArtifactExistsError
+from onoma.errors import ArtifactExistsError, checked_path
 
 _BLOCK_BYTES = 1 << 12
 _SAMPLED_BLOCKS = 64
@@ -51,7 +51,7 @@ def holds(folder: Path, other: Path) -> bool:
 
     One folder may have names that differ in case, or several places.
     """
-    place = other.resolve()
+    place = checked_path(other).resolve()
     if place.is_relative_to(folder.resolve()):
         return True
     with contextlib.suppress(OSError):  # the folder is not there
