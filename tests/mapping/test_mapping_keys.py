@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onoma.errors import DamagedArtifactError
 from onoma.mapping.keyed_texts import KeyedTexts
 from onoma.mapping.keys import KEY_TYPE, find_keys, keys_of, rows_of_task, task_bounds
 
@@ -75,5 +76,5 @@ def test_keyed_texts_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert file.column("two")[1:] == ["2", "3"]
     KeyedTexts.write(name, keys[:0], {"one": []})
     assert list(KeyedTexts(name).column("one")) == []
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(DamagedArtifactError, match=r"000002\.keys\.npy is missing"):
         KeyedTexts(tmp_path / "000002")

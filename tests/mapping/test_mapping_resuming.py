@@ -8,12 +8,13 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mapping_data import make_linker_of, rows_of, write_table
+from mapping_data import make_linker_of, make_parts_small, rows_of, write_table
 
 from onoma.artifacts import ensure_file_writable
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError, UnavailableError
@@ -311,3 +312,46 @@ def test_another_group_may_not_read_the_output(linker: Path, tmp_path: Path) -> 
         pytest.skip("only root gives a file to a group that it is not in")
     map_table(linker, source, tmp_path / "y.csv", column="mention")
     assert stat.S_IMODE((tmp_path / "y.csv").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("file", "spoil", "told"),
+    [
+        ("reading.json", lambda _: b"5", "reading.json is damaged"),
+        ("reading.json", lambda data: data.replace(b'"n_rows": 40', b'"n_rows": []'), r"damaged \(n_rows: "),
+        ("written/000000.json", lambda data: data.replace(b"n_linked", b"linked"), r"damaged \(n_linked: "),
+        ("written/000000.json", lambda _: b"[" * 100_000, "damaged"),
+        ("answers/*/000000.keys.npy", lambda data: data[:-1], "000000.keys.npy is not a readable array"),
+        ("answers/*/000000.keys.npy", lambda data: data.replace(b"}", b" "), "000000.keys.npy is not a readable array"),
+        ("answers/*/000000.links.offsets.npy", lambda data: data.replace(b"<i8", b"<f8"), "holds float64"),
+        ("answers/*/000000.links.utf8", lambda data: data[:-1], "does not have the bytes of all its texts"),
+        ("answers/*/000000.links.utf8", lambda data: data.replace(b":", b"\xff"), "links.utf8 is damaged"),
+        ("answers/*/000000.links.utf8", lambda data: data.replace(b":", b","), "links.utf8 is damaged"),
+    ],
+)
+def test_damaged_work_is_told(
+    file: str,
+    spoil: Callable[[bytes], bytes],
+    told: str,
+    linker: Path,
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    make_parts_small(monkeypatch)
+    with monkeypatch.context() as patched:
+        patched.setattr(mapping, "join_parts", die)
+        with pytest.raises(KeyboardInterrupt):
+            mapped(linker, source, tmp_path / "y.csv")
+    work = tmp_path / ".y.csv.map"
+    if not file.startswith("written"):
+        shutil.rmtree(work / "written")
+    (damaged,) = work.glob(file)
+    damaged.write_bytes(spoil(damaged.read_bytes()))
+    with pytest.raises(DamagedArtifactError, match=rf"{told}.* Remove .*\.y\.csv\.map(/written)? to start anew"):
+        mapped(linker, source, tmp_path / "y.csv")
+    shutil.rmtree(work)
+    assert mapped(linker, source, tmp_path / "y.csv") == mapped(linker, source, tmp_path / "z.csv")

@@ -6,13 +6,14 @@ import errno
 import hashlib
 import os
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from onoma.artifacts.system import is_of_system
-from onoma.errors import DamagedArtifactError
+from onoma.errors import DamagedArtifactError, first_line
 
 _CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 """What file systems answer that do not know how to take room before it is written."""
@@ -44,13 +45,19 @@ def new_array(path: Path, dtype: type[np.generic], shape: tuple[int, ...]) -> np
     return array
 
 
-def load_array(path: Path, dtypes: tuple[type[np.generic], ...], n_dimensions: int) -> npt.NDArray[Any]:
+MAKE_AGAIN = "Make the folder again."
+
+
+def load_array(
+    path: Path, dtypes: tuple[npt.DTypeLike, ...], n_dimensions: int, *, fix: str = MAKE_AGAIN
+) -> npt.NDArray[Any]:
     """Memory-map an ``.npy`` file, as `numpy.memmap`.
 
     Args:
         path: The file.
         dtypes: What its numbers may be.
         n_dimensions: How many it must have.
+        fix: What to do about a damaged file.
 
     Raises:
         DamagedArtifactError: it is missing, not readable, or of another type or number of dimensions.
@@ -59,15 +66,15 @@ def load_array(path: Path, dtypes: tuple[type[np.generic], ...], n_dimensions: i
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        raise DamagedArtifactError(f"{path} is missing. Make the folder again.") from None
-    except (OSError, ValueError, EOFError) as error:
+        raise DamagedArtifactError(f"{path} is missing. {fix}") from None
+    except (OSError, ValueError, EOFError, TokenError) as error:
         if is_of_system(error):
             raise
-        raise DamagedArtifactError(f"{path} is not a readable array ({error}). Make the folder again.") from None
+        raise DamagedArtifactError(f"{path} is not a readable array ({first_line(error)}). {fix}") from None
     if array.dtype not in dtypes or array.ndim != n_dimensions:
         raise DamagedArtifactError(
             f"{path} holds {array.dtype} of {array.ndim} dimensions, where {np.dtype(dtypes[0])} of {n_dimensions} is "
-            "needed. Make the folder again."
+            f"needed. {fix}"
         )
     mapped: npt.NDArray[Any] = array
     return mapped

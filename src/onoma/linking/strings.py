@@ -15,6 +15,8 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
+from onoma.artifacts.arrays import MAKE_AGAIN, load_array
+from onoma.errors import DamagedArtifactError
 from onoma.types import RowArray
 
 _SHOWN = 3
@@ -47,13 +49,20 @@ class StringColumn(Sequence[str]):
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
     @classmethod
-    def open(cls, folder: Path, name: str) -> StringColumn:
-        """The column that `save` wrote, memory-mapped."""
-        offsets = np.load(offsets_file(folder, name), mmap_mode="r")
+    def open(cls, folder: Path, name: str, *, fix: str = MAKE_AGAIN) -> StringColumn:
+        """The column that `save` wrote, memory-mapped.
+
+        Raises:
+            DamagedArtifactError: a file is missing, or they do not fit each other; ``fix`` says what to do.
+        """
+        offsets = np.asarray(load_array(offsets_file(folder, name), (np.int64,), 1, fix=fix))
         path = data_file(folder, name)
+        size = path.stat().st_size if path.is_file() else -1
+        if not len(offsets) or offsets[0] != 0 or offsets[-1] != size:
+            raise DamagedArtifactError(f"{path} is missing, or does not have the bytes of all its texts. {fix}")
         # An empty file cannot be mapped.
-        data = np.memmap(path, np.uint8, mode="r") if path.stat().st_size else np.empty(0, np.uint8)
-        return cls(np.asarray(data), np.asarray(offsets))
+        data = np.memmap(path, np.uint8, mode="r") if size else np.empty(0, np.uint8)
+        return cls(np.asarray(data), offsets)
 
     def save(self, folder: Path, name: str) -> None:
         """Write ``NAME.utf8`` and ``NAME.offsets.npy`` into ``folder``."""

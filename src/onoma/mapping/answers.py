@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from onoma.errors import InputError
+from onoma.errors import InputError, first_line
 from onoma.linking import Link, Linker
 from onoma.linking.mentions import PreparedMention
 from onoma.mapping.keyed_texts import KeyedTexts
@@ -83,7 +83,7 @@ def _of_task(
         rows = rows_of_task(file.keys, bounds, task)
         keys.append(np.array(file.keys[rows]))
         for column in columns:
-            texts[column] += file.column(column)[rows]
+            texts[column] += file.read(column, rows)
     distinct, first = np.unique(np.concatenate(keys), return_index=True)
     return distinct, {column: [values[row] for row in first.tolist()] for column, values in texts.items()}
 
@@ -121,7 +121,7 @@ class AnswerFiles:
         Raises:
             InputError: there is a mention that was not there when the input was read.
         """
-        found: list[str] = []
+        found = [pl.Series(dtype=_LINKS_TYPE)]
         for task in range(self._n_tasks):
             wanted = keys[rows_of_task(keys, self._bounds, task)]
             if len(wanted):
@@ -132,15 +132,28 @@ class AnswerFiles:
                         "there are mentions that were not there before: the input was changed while it was mapped",
                         fix="run the command again",
                     )
-                links = file.column(_LINKS)
-                found += [links[position] for position in positions.tolist()]
-        return pl.Series(found, dtype=pl.String).str.json_decode(_LINKS_TYPE)
+                links = pl.Series(file.read(_LINKS, positions.tolist()), dtype=pl.String)
+                found.append(_decoded(file, links, _LINKS_TYPE))
+        return pl.concat(found)
 
     def confidences(self) -> Iterator[tuple[int, DoubleArray]]:
         """Of each task: how many mentions, and the confidences of the best link of each, or of each of its parts."""
         for task in range(self._n_tasks):
-            links = pl.Series(list(KeyedTexts(self._work.answers(task)).column(_LINKS)), dtype=pl.String)
+            file = KeyedTexts(self._work.answers(task))
+            links = pl.Series(file.read(_LINKS, slice(None)), dtype=pl.String)
             # The best links alone have one; of linkers that give none nothing is decoded, which takes long.
             having = links.filter(links.str.contains(f'"{_CONFIDENCE}":', literal=True))
-            decoded = having.str.json_decode(_CONFIDENCES_TYPE).explode().struct.field(_CONFIDENCE)
+            decoded = _decoded(file, having, _CONFIDENCES_TYPE).explode().struct.field(_CONFIDENCE)
             yield len(links), decoded.drop_nulls().to_numpy()
+
+
+def _decoded(file: KeyedTexts, links: pl.Series, dtype: pl.List) -> pl.Series:
+    """What `_as_json` wrote.
+
+    Raises:
+        DamagedArtifactError: it did not write that.
+    """
+    try:
+        return links.str.json_decode(dtype)
+    except pl.exceptions.ComputeError as error:
+        raise file.damaged(_LINKS, first_line(error)) from None

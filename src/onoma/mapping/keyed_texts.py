@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from onoma.artifacts import write_file
+from onoma.artifacts.arrays import load_array
+from onoma.errors import DamagedArtifactError
 from onoma.linking.strings import StringColumn, data_file, offsets_file
 from onoma.mapping.keys import KEY_TYPE, KeyArray
 
@@ -29,11 +31,16 @@ class KeyedTexts:
 
     Attributes:
         keys: Sorted, each once, memory-mapped.
+
+    Raises:
+        DamagedArtifactError: what lies there is not what `write` left.
     """
 
     def __init__(self, name: Path) -> None:
         self._name = name
-        self.keys: KeyArray = np.asarray(np.load(_keys_file(name), mmap_mode="r"))
+        parts = (place.parent for place in name.parents if place.name in {"mentions", "answers"})
+        self._fix = f"Remove {next(parts, name.parent)} to start anew."
+        self.keys: KeyArray = np.asarray(load_array(_keys_file(name), (KEY_TYPE,), 1, fix=self._fix))
 
     @staticmethod
     def exists(name: Path) -> bool:
@@ -57,8 +64,32 @@ class KeyedTexts:
         _save(_keys_file(name), keys.astype(KEY_TYPE, copy=False))
 
     def column(self, column: str) -> StringColumn:
-        """The texts of a column, memory-mapped."""
-        return StringColumn.open(self._name.parent, f"{self._name.name}.{column}")
+        """The texts of a column, memory-mapped.
+
+        Raises:
+            DamagedArtifactError: what lies there is not what `write` left.
+        """
+        texts = StringColumn.open(self._name.parent, f"{self._name.name}.{column}", fix=self._fix)
+        if len(texts) != len(self.keys):
+            raise self.damaged(column, f"{len(texts):,} texts for {len(self.keys):,} keys")
+        return texts
+
+    def damaged(self, column: str, reason: str) -> DamagedArtifactError:
+        """The error for a column that is not what `write` left."""
+        file = data_file(self._name.parent, f"{self._name.name}.{column}")
+        return DamagedArtifactError(f"{file} is damaged ({reason}). {self._fix}")
+
+    def read(self, column: str, rows: Sequence[int] | slice) -> list[str]:
+        """Some texts of a column.
+
+        Raises:
+            DamagedArtifactError: they are no text.
+        """
+        texts = self.column(column)
+        try:
+            return texts[rows] if isinstance(rows, slice) else [texts[row] for row in rows]
+        except UnicodeDecodeError as error:
+            raise self.damaged(column, str(error)) from None
 
     def n_bytes(self, column: str) -> int:
         """How much text a column has."""

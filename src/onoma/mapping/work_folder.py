@@ -29,7 +29,9 @@ import stat
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from onoma.artifacts import write_text_atomically
 from onoma.artifacts.files import fsync_names, publish
@@ -39,6 +41,8 @@ from onoma.linking.asking import Asking
 from onoma.linking.expansion import AbbreviationTable
 from onoma.linking.filters import Filters
 from onoma.linking.mentions import Preparation
+
+Said = TypeVar("Said")
 
 _OWN = 0o700
 """Mode of folders with mentions, which may be of patients: nobody else reads them, whatever their output may be."""
@@ -211,8 +215,8 @@ class WorkFolder:
         """What the work is, if any was begun."""
         found = _read_json(self.folder / "settings.json")
         try:
-            return None if found is None else Settings(**found)
-        except TypeError:
+            return None if found is None else _typed(Settings, found)
+        except ValidationError:
             raise MismatchError(
                 f"{self.folder} holds unfinished work of another version of Onoma. Remove that folder to start anew."
             ) from None
@@ -284,8 +288,7 @@ class WorkFolder:
     @property
     def reading(self) -> ReadInput | None:
         """What `finish_reading` wrote."""
-        found = _read_json(self.folder / "reading.json")
-        return None if found is None else ReadInput(**found)
+        return self._counted(ReadInput, self.folder / "reading.json")
 
     def finish_reading(self, read: ReadInput) -> None:
         """Say that all of the input was read."""
@@ -293,8 +296,18 @@ class WorkFolder:
 
     def written_part(self, part: int) -> WrittenPart | None:
         """What `finish_part` wrote."""
-        found = _read_json(self.written(part, ".json"))
-        return None if found is None else WrittenPart(**found)
+        return self._counted(WrittenPart, self.written(part, ".json"))
+
+    def _counted(self, kind: type[Said], file: Path) -> Said | None:
+        found = _read_json(file)
+        try:
+            return None if found is None else _typed(kind, found)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = "".join(f"{part}: " for part in first["loc"])
+            raise DamagedArtifactError(
+                f"{file} is damaged ({where}{first['msg']}). Remove {self.folder} to start anew."
+            ) from None
 
     def finish_part(self, part: int, written: WrittenPart) -> None:
         """Say that a part of the output is there."""
@@ -445,12 +458,21 @@ class WorkFolder:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def _typed(kind: type[Said], found: object) -> Said:
+    """What a file says, each thing of its type.
+
+    Raises:
+        ValidationError: it says something else.
+    """
+    return TypeAdapter(kind).validate_python(found)
+
+
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedArtifactError(f"{path} is damaged ({error}). Remove {path.parent} to start anew.") from None
     return found
 
