@@ -315,9 +315,15 @@ def test_one_concept_has_nothing_to_be_told_from(base: Path, tmp_path: Path) -> 
     assert not run_folder(tmp_path / "e").exists()
 
 
-def test_a_log_that_is_no_text_is_refused(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "damage", [(b"{", b"\xff\xfe\x80"), (b'"names": ', b'"names": [], "n": '), (b'"loss"', b'"lass"')]
+)
+def test_a_log_that_is_damaged_is_refused(
+    damage: tuple[bytes, bytes], base: Path, pairs: PairSet, tmp_path: Path
+) -> None:
     interrupted(base, pairs, tmp_path / "e")
-    (run_folder(tmp_path / "e") / "log.jsonl").write_bytes(b"\xff\xfe\x80")
+    log = run_folder(tmp_path / "e") / "log.jsonl"
+    log.write_bytes(log.read_bytes().replace(*damage))
     with pytest.raises(TrainingError, match=r"log\.jsonl is not readable .* Remove .*e\.run to begin anew"):
         train_encoder(config_for(base, checkpoint_minutes=1e-9), pairs, tmp_path / "e")
 

@@ -286,6 +286,9 @@ class RunLog:
             lines = file.read_text(encoding="utf-8").splitlines()[:done] if file.exists() else []
             self.steps += [json.loads(line) for line in lines]
             numbers = [line["step"] for line in self.steps]
+            figures = [(line["names"], line["seconds"], line["loss"]) for line in self.steps]
+            if not all(isinstance(figure, int | float) for of_step in figures for figure in of_step):
+                raise ValueError("a step without its figures")
         except (ValueError, KeyError, TypeError) as error:
             raise TrainingError(f"{file} is not readable ({error}). Remove {run} to begin anew.") from None
         if numbers != list(range(1, done + 1)):
