@@ -198,6 +198,8 @@ def test_lines_of_a_pipe(tmp_path: Path) -> None:
         writer.start()
         assert read_lines(tmp_path / "pipe") == read
         writer.join()
+    with pytest.raises(InputError, match="/dev/zero: this is not a file"):  # it gives without end
+        read_lines("/dev/zero")
 
 
 @pytest.mark.parametrize(

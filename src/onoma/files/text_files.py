@@ -248,7 +248,7 @@ def read_lines(path: str | Path) -> list[str]:
         InputError: as `text_lines`; or a line is not UTF-8.
     """
     place = Path(path)
-    if place.exists() and not place.is_file() and not place.is_dir():  # a pipe can be read once
+    if place.is_fifo():  # which can be read once
         return [line for lines in lines_of_bytes(place.read_bytes(), place) for line in lines]
     try:
         return [
@@ -256,6 +256,20 @@ def read_lines(path: str | Path) -> list[str]:
         ]
     except EmptyFileError:
         return []
+
+
+def whole_file(path: Path) -> bytes:
+    """All bytes of a small file of text, plain, gzip or alone in a zip; of a pipe what it gives.
+
+    Raises:
+        InputError: as `read_bytes`, but for an empty file.
+    """
+    if path.is_fifo():
+        return path.read_bytes()
+    try:
+        return b"".join(block.data for block in read_bytes(only_file(path)))
+    except EmptyFileError:
+        return b""
 
 
 def lines_of_bytes(data: bytes, path: Path, *, first_line: int = 1) -> Iterator[list[str]]:

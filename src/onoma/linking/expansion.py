@@ -19,6 +19,7 @@ from typing import Literal
 from onoma.errors import InputError, checked_path
 from onoma.files.byte_order_marks import without_byte_order_mark
 from onoma.files.csv_problems import csv_problem
+from onoma.files.text_files import whole_file
 from onoma.linking.abbreviations import BRACKETS, one_line
 from onoma.linking.links import check_text
 
@@ -67,10 +68,10 @@ class AbbreviationTable:
     def from_file(cls, path: str | Path) -> AbbreviationTable:
         """Read ``short<TAB>long`` lines, or ``short,long`` or ``short;long`` from a file whose name ends in ``.csv``.
 
-        UTF-8. Empty lines are skipped, and so are words "short, long" before all definitions; "long, short" there say
-        that the long forms come first. Outer white space is dropped, inner white space collapsed. A
-        definition may be repeated (case of the long form aside); two different long forms make the short form
-        ambiguous, which is no error.
+        UTF-8, plain, gzip or alone in a zip. Empty lines are skipped, and so are words "short, long" before all
+        definitions; "long, short" there say that the long forms come first. Outer white space is dropped, inner white
+        space collapsed. A definition may be repeated (case of the long form aside); two different long forms make the
+        short form ambiguous, which is no error.
 
         Raises:
             InputError: the file cannot be read, a line has not two filled fields, a short form has no letter or
@@ -252,10 +253,7 @@ def _ends_with(text: str, long: str) -> bool:
 
 def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
     """Number and fields of each line that is neither blank nor the heading, the short form first."""
-    try:
-        lines = without_byte_order_mark(file.read_bytes(), file).splitlines()
-    except OSError as error:
-        raise InputError("the table cannot be read", path=file, found=error.strerror) from None
+    lines = without_byte_order_mark(whole_file(file), file).splitlines()
     decoded = (_table_line(raw, number, file) for number, raw in enumerate(lines, 1))
     # In a .tsv a quote is an ordinary character.
     rows = (
@@ -274,7 +272,7 @@ def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
                 path=file,
                 line=rows.line_num + 1,
                 expected="UTF-8, one definition a line",
-                fix="unpack the file" if file.suffix.lower() == ".gz" else "save the file as UTF-8",
+                fix="save the file as UTF-8",
             ) from None
         except csv.Error as error:
             raise InputError(
@@ -311,7 +309,7 @@ def _table_line(raw: bytes, number: int, file: Path) -> str:
 
 
 def _is_csv(file: Path) -> bool:
-    return file.suffix.lower() == ".csv"
+    return file.name.lower().removesuffix(".gz").removesuffix(".zip").endswith(".csv")
 
 
 def _checked_definition(fields: list[str], file: Path, line: int) -> tuple[str, str]:
