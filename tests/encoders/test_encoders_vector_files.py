@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 
 from onoma.encoders import Encoder, kept_parts, open_encoder
 from onoma.encoders.vector_files import encode_file
 from onoma.errors import ArtifactExistsError, InputError
-from tiny import tiny_encoder
+from tiny import VOCABULARY, tiny_encoder
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +85,16 @@ def test_refusals(encoder: Encoder, tmp_path: Path) -> None:
     (tmp_path / "v.npy").write_text("mine")
     with pytest.raises(ArtifactExistsError):
         encode_file(encoder, tmp_path / "n.txt", tmp_path / "v.npy")
+
+
+@pytest.mark.parametrize("unit_length", [True, False])
+def test_vectors_that_are_not_all_numbers_are_not_written(unit_length: bool, tmp_path: Path) -> None:
+    base = tiny_encoder(tmp_path / "base")
+    weights = load_file(base / "model.safetensors")
+    weights["embeddings.word_embeddings.weight"][VOCABULARY.index("q")] = float("nan")
+    save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
+    (tmp_path / "n.txt").write_text("heart\nattack\nq\n")
+    encoder = open_encoder(base)
+    with pytest.raises(InputError, match=r"n\.txt, line 3: the encoder base gives a vector that is not all numbers"):
+        encode_file(encoder, tmp_path / "n.txt", tmp_path / "v.npy", unit_length=unit_length)
+    assert not (tmp_path / "v.npy").exists()

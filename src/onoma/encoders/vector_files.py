@@ -46,8 +46,8 @@ def encode_file(
         How many names there were.
 
     Raises:
-        InputError: the file is missing, not UTF-8 (with the line), or ``output`` itself; or the ending of ``output`` is
-            unknown.
+        InputError: the file is missing, not UTF-8 (with the line), or ``output`` itself; the ending of ``output`` is
+            unknown; or a vector is not all numbers (with the line).
         ArtifactExistsError: ``output`` exists.
     """
     output = Path(output)
@@ -66,6 +66,14 @@ def encode_file(
         encode = partial(kept.encode, encoder, unit_length=unit_length)
         done = 0
         for part in encode_in_parts(encode, texts, prepare=prepare, progress=progress):
+            is_finite = np.isfinite(part).all(axis=1)
+            if not is_finite.all():
+                raise InputError(
+                    f"the encoder {encoder.name} gives a vector that is not all numbers",
+                    path=names,
+                    line=done + int(is_finite.argmin()) + 1,
+                    fix="use another encoder, or precision; this one's training may have diverged",
+                )
             vectors[done : done + len(part)] = part
             done += len(part)
         if isinstance(vectors, np.memmap):
