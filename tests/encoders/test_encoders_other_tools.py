@@ -153,6 +153,7 @@ def test_a_prompt_is_refused(theirs: Path) -> None:
         ("sentence_bert_config.json", "[1]"),
         ("sentence_bert_config.json", '{"max_seq_length": "x"}'),
         ("sentence_bert_config.json", '{"max_seq_length": 1}'),
+        ("config.json", '{"model_type": "bert", "hidden_size": 16, "pad_token_id": Infinity}'),
         ("model.safetensors.index.json", "[]"),
     ],
 )

@@ -269,7 +269,7 @@ def read_folder(
         return _read_folder(Path(path), name=name, pooling=pooling, max_tokens=max_tokens, precision=precision)
     except OnomaError:
         raise
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise InputError(
             f"the files of this encoder do not say what they should ({type(error).__name__}: {error})",
             path=Path(path),

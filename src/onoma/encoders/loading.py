@@ -24,6 +24,9 @@ from onoma.errors import InputError, missing_extra
 
 __all__ = ["load_folder", "load_model", "load_packed", "quiet_transformers"]
 
+_OTHER_SIZES = "ignore_mismatched_sizes"
+"""Stands in the error of transformers where weights do not fit their configuration."""
+
 
 def load_packed(
     source: str | Path,
@@ -127,6 +130,12 @@ def load_model(folder: EncoderFolder) -> nn.Module:
     except Exception as error:  # transformers and the libraries below have many kinds
         if WANTS_CODE in str(error):
             raise InputError(BRINGS_CODE, path=folder.model_path, fix=NO_CODE) from None
+        if _OTHER_SIZES in str(error):  # it refers to a report that is not shown
+            raise InputError(
+                "these weights are not of the sizes that config.json says",
+                path=folder.model_path,
+                fix="take weights and config.json of one model",
+            ) from None
         raise InputError(
             f"transformers cannot load this encoder ({' '.join(str(error).split())[:300]})", path=folder.model_path
         ) from None
