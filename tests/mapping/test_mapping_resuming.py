@@ -321,6 +321,7 @@ def test_another_group_may_not_read_the_output(linker: Path, tmp_path: Path) -> 
         ("reading.json", lambda data: data.replace(b'"n_rows": 40', b'"n_rows": []'), r"damaged \(n_rows: "),
         ("written/000000.json", lambda data: data.replace(b"n_linked", b"linked"), r"damaged \(n_linked: "),
         ("written/000000.json", lambda _: b"[" * 100_000, "damaged"),
+        ("written/000001.csv", lambda data: data[: data.index(b"\n") + 1], r"000001\.csv is damaged \("),
         ("answers/*/000000.keys.npy", lambda data: data[:-1], "000000.keys.npy is not a readable array"),
         ("answers/*/000000.keys.npy", lambda data: data.replace(b"}", b" "), "000000.keys.npy is not a readable array"),
         ("answers/*/000000.links.offsets.npy", lambda data: data.replace(b"<i8", b"<f8"), "holds float64"),

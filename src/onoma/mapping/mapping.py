@@ -351,9 +351,10 @@ def _write(
         there = work.written_part(number)
         if there is None:
             rows, n_linked = answered(part, files, answers)
-            with write_file(work.written(number, output_format), overwrite=True) as aside:
+            file = work.written(number, output_format)
+            with write_file(file, overwrite=True) as aside:
                 write_part(rows, aside, output_format, answers, is_first=number == 0)
-            there = WrittenPart(part.rows.height, n_linked, rows.height)
+            there = WrittenPart(part.rows.height, n_linked, rows.height, file.stat().st_size)
             work.finish_part(number, there)
         count(there.n_rows)
         written.append(there)
@@ -361,7 +362,11 @@ def _write(
         raise InputError("the file was changed while it was mapped", path=table.path, fix="run the command again")
     if not work.whole.exists():
         with write_file(work.whole, overwrite=True) as aside:
-            join_parts([work.written(number, output_format) for number in range(len(written))], aside, output_format)
+            join_parts(
+                [work.whole_part(number, output_format, part) for number, part in enumerate(written)],
+                aside,
+                output_format,
+            )
     return written
 
 

@@ -133,11 +133,14 @@ class ReadInput:
 
 @dataclass(frozen=True)
 class WrittenPart:
-    """A part of the output: the rows of the input in it, those of them that were linked, and the rows of the output."""
+    """A part of the output: the rows of the input in it, those of them that were linked, and the rows and bytes of the
+    output.
+    """
 
     n_rows: int
     n_linked: int
     n_written: int
+    n_bytes: int
 
 
 @dataclass(frozen=True)
@@ -308,6 +311,20 @@ class WorkFolder:
             raise DamagedArtifactError(
                 f"{file} is damaged ({where}{first['msg']}). Remove {self.folder} to start anew."
             ) from None
+
+    def whole_part(self, part: int, suffix: str, written: WrittenPart) -> Path:
+        """A part of the output, with all its bytes.
+
+        Raises:
+            DamagedArtifactError: it lacks some.
+        """
+        file = self.written(part, suffix)
+        n_bytes = file.stat().st_size if file.is_file() else 0
+        if n_bytes != written.n_bytes:
+            raise DamagedArtifactError(
+                f"{file} is damaged ({n_bytes:,} of {written.n_bytes:,} bytes). Remove {self.folder} to start anew."
+            )
+        return file
 
     def finish_part(self, part: int, written: WrittenPart) -> None:
         """Say that a part of the output is there."""
