@@ -154,6 +154,8 @@ def test_a_prompt_is_refused(theirs: Path) -> None:
         ("sentence_bert_config.json", '{"max_seq_length": "x"}'),
         ("sentence_bert_config.json", '{"max_seq_length": 1}'),
         ("config.json", '{"model_type": "bert", "hidden_size": 16, "pad_token_id": Infinity}'),
+        ("config.json", '{"model_type": "bert", "hidden_size": -16}'),
+        ("config.json", '{"model_type": "bert", "hidden_size": 100000000000000000000}'),
         ("model.safetensors.index.json", "[]"),
     ],
 )
@@ -284,6 +286,15 @@ def test_an_encoder_with_equal_embeddings_is_no_decoder(tmp_path: Path) -> None:
     weights["embeddings.word_embeddings.weight"][:40] = 0.5
     save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
     assert open_encoder(base).encode(["heart attack"]).shape == (1, 32)
+
+
+def test_tokens_around_each_name_that_the_weights_do_not_know_are_told_at_once(tmp_path: Path) -> None:
+    base = write_tiny(tmp_path / "base", "bert")
+    rules = json.loads((base / "tokenizer.json").read_text())
+    rules["post_processor"]["cls"] = ["[CLS]", 400]
+    (base / "tokenizer.json").write_text(json.dumps(rules))
+    with pytest.raises(InputError, match=r"the number 400, and the weights know 300 tokens"):
+        load_packed(base)
 
 
 @pytest.mark.parametrize("runtime", ["packed", "other"])

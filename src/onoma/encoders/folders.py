@@ -387,6 +387,8 @@ def is_adapted(config: Mapping[str, Any]) -> bool:
 def _width(config: Any, file: Path) -> int:
     for key in ("hidden_size", "dim", "emb_dim", "d_model"):  # BERT's and most, DistilBERT's, FlauBERT's, XLNet's
         if isinstance(config.get(key), int):
+            if not 0 < config[key] < 1 << 31:
+                raise ValueError(f"{key} is {config[key]}")
             return int(config[key])
     family = config.get("model_type") if isinstance(config, dict) else None
     raise InputError(

@@ -150,8 +150,10 @@ def load_model(folder: EncoderFolder) -> nn.Module:
     table = _token_table(model)
     tokenizer = folder.load_tokenizer()
     special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
-    # A special one, such as for padding, is in no name.
+    # A special one, such as for padding, is in no name, but for those around each.
     tokens = {token: number for token, number in tokenizer.get_vocab().items() if token not in special}
+    around = tokenizer.encode("a")
+    tokens.update(zip(around.tokens, around.ids, strict=True))
     if isinstance(table, nn.Embedding) and max(tokens.values(), default=0) >= table.num_embeddings:
         raise InputError(
             f"the tokeniser has the token {max(tokens, key=tokens.__getitem__)!r} with the number "
