@@ -86,9 +86,9 @@ def tables(records: Sequence[Record]) -> TerminologyTables:
     )
 
 
-def write(path: Path, records: Sequence[Record]) -> Path:
-    """Write them as a terminology folder."""
-    write_terminology(path, tables(records), config={"made": "by hand"})
+def write(path: Path, records: Sequence[Record], *, format_: str | None = None) -> Path:
+    """Write them as a terminology folder, as if imported from this format."""
+    write_terminology(path, tables(records), config={"made": "by hand"} if format_ is None else {"format": format_})
     return path
 
 

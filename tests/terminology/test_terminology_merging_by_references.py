@@ -287,6 +287,16 @@ def test_bare_codes_of_a_known_vocabulary(tmp_path: Path) -> None:
     assert codes(terminology) == ["ours D1"]
 
 
+def test_bare_codes_of_a_format(tmp_path: Path) -> None:
+    """MeSH's are MeSH's, unless a prefix says whose they are."""
+    ours = write(tmp_path / "ours", [refers("M:1", "MESH:D1"), refers("M:2", "MINE:D1")])
+    theirs = write(tmp_path / "theirs", [record("D1", "d")], format_="mesh")
+    assert codes(merge_again(tmp_path / "known", ours, theirs)[0]) == ["M:1", "M:2"]
+    prefixed, _ = merge_again(tmp_path / "prefixed", ours, theirs, prefixes={"theirs": "MINE:"})
+    assert prefixed.concept("M:1").names == ("name of M:1",)
+    assert prefixed.concept("M:2").names == ("name of M:2", "d")
+
+
 def test_an_absent_code_joins_those_that_match_it_exactly(tmp_path: Path) -> None:
     def parts(relation: str) -> list[list[Record]]:
         return [[refers("M:1", "UMLS:C1", relation=relation)], [refers("D:1", "umls:C1", relation=relation)]]
@@ -363,6 +373,6 @@ def test_a_merged_terminology_is_merged_on(tmp_path: Path) -> None:
     assert codes(more) == ["M:1"]
 
 
-def merge_again(out: Path, *folders: Path) -> tuple[Terminology, MergeReport]:
-    report = merge_terminologies(folders, out, join_by_cross_references=[EXACT])
+def merge_again(out: Path, *folders: Path, **options: object) -> tuple[Terminology, MergeReport]:
+    report = merge_terminologies(folders, out, join_by_cross_references=[EXACT], **options)  # type: ignore[arg-type]
     return Terminology.open(out), report
