@@ -7,6 +7,7 @@ import json
 import math
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from onoma.artifacts import read_manifest, verify_artifact
 from onoma.encoders import (
     LOWER_PRECISIONS,
     add_precisions,
+    agreement,
     export_encoder,
     locate_encoder,
     open_encoder,
@@ -212,24 +214,29 @@ def run_numpy(activation: str, states: FloatArray) -> npt.NDArray[np.float64]:
 
 
 class Fixed:
-    """An encoder of known vectors, as `measure_agreement` sees one."""
+    """An encoder of known vectors, as `measure_agreement` sees one, on a machine that is slower each second."""
 
-    def __init__(self, vectors: dict[str, list[float]], folder: object) -> None:
-        self.vectors, self.folder = vectors, folder
+    now = 0.0
+    """The time, to all of them."""
+
+    def __init__(self, vectors: dict[str, list[float]], folder: object, *, work: float = 1.0) -> None:
+        self.vectors, self.folder, self.work = vectors, folder, work
 
     def encode(self, texts: list[str], **_: object) -> FloatArray:
+        Fixed.now += len(texts) * self.work * (1 + Fixed.now / 1e6)
         found = np.array([self.vectors[text] for text in texts], np.float32)
         return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), np.float32)
 
 
-def test_agreement_is_what_loops_count(bert: Path) -> None:
+def test_agreement_is_what_loops_count(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agreement, "time", SimpleNamespace(perf_counter=lambda: Fixed.now))
     random = np.random.default_rng(3)
     names = [f"name {number}" for number in range(700)]  # more than one part
     true = {name: random.standard_normal(8).tolist() for name in names}
     rough = {name: (np.array(true[name]) + 0.15 * random.standard_normal(8)).tolist() for name in names}
     folder = locate_encoder(bert)
     exact = Fixed(true, folder)
-    lower = Fixed(rough, dataclasses.replace(folder, precision="int8"))
+    lower = Fixed(rough, dataclasses.replace(folder, precision="int8"), work=0.4)
     [found] = measure_agreement(exact, [lower], [*names, *names[:5]])  # type: ignore[arg-type, list-item]
     first, second = exact.encode(names), lower.encode(names)
     cosines = sorted(float(a @ b) for a, b in zip(first, second, strict=True))
@@ -245,6 +252,7 @@ def test_agreement_is_what_loops_count(bert: Path) -> None:
     assert cosines[6] <= found.percentile_1_cosine + 1e-6 <= cosines[7] + 2e-6
     assert found.same_neighbour == pytest.approx(same / 700, abs=1e-4)
     assert 0.5 < found.same_neighbour < 0.99
+    assert found.speed == pytest.approx(2.5, abs=0.01)
 
 
 def test_equally_near_neighbours_are_the_same(bert: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from small_terminologies import Name, Record, record, small_terminologies, write
 
 from onoma.errors import ArtifactExistsError, InputError, NotAnArtifactError
@@ -14,6 +14,8 @@ from onoma.terminology import Terminology, TerminologyDiff, diff_terminologies
 from onoma.terminology.diffing import CHANGES, DETAILS
 
 TERMINOLOGY = small_terminologies()
+ONE_NAME = [record("A:1", "x")]
+NAMED_BY_TWO = [Record("A:1", [Name("x"), Name("y", source="S"), Name("y", source="R")])]
 Row = tuple[str, str, str | None, str | None, str | None, str | None]
 
 
@@ -103,6 +105,8 @@ def order(row: Row) -> tuple[object, ...]:
 
 @settings(deadline=None, max_examples=25)
 @given(old=TERMINOLOGY, new=TERMINOLOGY)
+@example(old=NAMED_BY_TWO, new=ONE_NAME)
+@example(old=ONE_NAME, new=NAMED_BY_TWO)
 def test_a_diff_is_what_sets_say(
     old: list[Record], new: list[Record], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

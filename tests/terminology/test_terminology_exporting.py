@@ -297,6 +297,30 @@ def test_what_is_said_twice_is_told(tmp_path: Path) -> None:
     assert [len(after[name]) for name in ("names", "definitions", "cross_references")] == [1, 1, 1]
 
 
+def test_a_dictionary_has_preferred_names_first(tmp_path: Path) -> None:
+    """Also where the same name comes again, in another language."""
+    one = Record("C1", [Name("x"), Name("y"), Name("x", "de")])
+    export_terminology(write(tmp_path / "in", [one]), "biosyn", tmp_path / "out.txt")
+    assert (tmp_path / "out.txt").read_text() == "C1||x\nC1||y\n"
+
+
+def test_a_reference_of_which_others_say_more_is_one(tmp_path: Path) -> None:
+    references = [("MESH:D1", relation, "X") for relation in ("xref", "closeMatch", "exactMatch")]
+    one = Record("X:1", [Name("a", "en", "X", "label")], references=references)
+    report, _, after = round_trip(tmp_path, [one], "obographs")
+    assert report.not_carried == {"cross-references of which another says more": 1}
+    assert [row[2] for row in after["cross_references"]] == ["closeMatch", "exactMatch"]
+
+
+def test_types_of_synonyms_have_the_iris_of_the_library(tmp_path: Path) -> None:
+    types = ["label", "exact_synonym/abbreviation", "broad_synonym/mine", "exact_synonym"]
+    one = Record("X:1", [Name(kind, "en", "X", kind) for kind in types])
+    export_terminology(write(tmp_path / "in", [one]), "obographs", tmp_path / "out.json")
+    (node,) = json.loads((tmp_path / "out.json").read_text())["graphs"][0]["nodes"]
+    written = [entry.get("synonymType") for entry in node["meta"]["synonyms"]]
+    assert written == ["http://purl.obolibrary.org/obo/OMO_0003000", "mine", None]
+
+
 def test_iri_of_a_code() -> None:
     assert iri_of("HP:0000001") == "http://purl.obolibrary.org/obo/HP_0000001"
     assert iri_of("MESH:D1") == "http://identifiers.org/mesh/D1"

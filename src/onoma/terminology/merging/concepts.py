@@ -31,9 +31,9 @@ class MergeSource:
     """
 
     terminology: Terminology
-    prefix: str = ""
-    vocabulary: str | None = None
-    spells_prefixes: bool = True
+    prefix: str
+    vocabulary: str | None
+    spells_prefixes: bool
 
     def concepts(self) -> pl.DataFrame:
         """Its concepts, with the prefix before its own codes, and ``key``: what their codes are compared by."""
