@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,15 @@ def test_a_trained_encoder_is_drawn_back_to_the_one_it_began_as(trained: Callabl
     for name, weight in found.items():
         torch.testing.assert_close(weight, after[name] / 4 + before[name] * 3 / 4, msg=name)
     assert average_encoders([tmp_path / "before"] * 2, tmp_path / "two").sparse_weight is None
+
+
+def test_files_beside_the_weights_are_those_of_the_first(trained: Callable[..., Path], tmp_path: Path) -> None:
+    first, of_base = trained("a", 1), tmp_path / "base" / "tokenizer_config.json"
+    of_base.write_text(json.dumps({**json.loads(of_base.read_text()), "said_by": "b"}))
+    second = trained("b", 2)
+    for sources, expected in (([first, second], None), ([second, first], "b")):
+        made = average_encoders(sources, tmp_path / "out", overwrite=True).path
+        assert json.loads((made / "tokenizer_config.json").read_text()).get("said_by") == expected
 
 
 def test_the_card_tells_what_each_was_trained_on(trained: Callable[..., Path], tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from tiny_encoders import MAX_TOKENS, NAMES, write_tiny
 
 from onoma.encoders import open_encoder, save_encoder
-from onoma.encoders.encoding import length_batches
+from onoma.encoders.encoding import check_unit_length, length_batches
 from onoma.encoders.loading import load_packed
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.pooling import Pooling
+from onoma.errors import InputError
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "mean-nospec", "mean-all"])
@@ -51,3 +52,10 @@ def test_batches_hold_every_row_once_and_no_more_than_they_may(
     assert all(len(batch) == 1 or fits(batch.tolist()) for batch in batches)
     for batch, following in itertools.pairwise(batches):
         assert not fits([*batch.tolist(), int(following[0])])
+
+
+def test_vectors_are_of_unit_length_or_nought() -> None:
+    check_unit_length(np.array([[0.6, -0.8], [0, 0]], np.float32), ["a name", ""])
+    with pytest.raises(InputError, match="not of unit length") as caught:
+        check_unit_length(np.array([[0.6, -0.8], [0, 0], [0, 0.5]], np.float32), ["a name", "", "half"])
+    assert caught.value.field == "half"

@@ -106,6 +106,19 @@ def test_shapes_that_batches_of_long_texts_multiply(groups: Groups) -> None:
         assert size == 32 or n_blocks in {1, 512 // size}
 
 
+def test_few_and_large_batches_of_few_shapes_multiply_short_names() -> None:
+    """Each shape costs a kernel that stays in memory, each batch a call, each empty block arithmetic."""
+    shapes = set()
+    for n_blocks in [*range(1, 40), *range(40, 1100, 37), 256, 257, 512]:
+        masks = Blocks(((n_blocks, 32),), n_heads=1).masks(torch.float16, first_only=False)
+        (n_at_a_time,) = {len(mask) for mask in masks}
+        assert n_at_a_time <= 8192 // 32
+        assert len(masks) == -(-n_blocks // (8192 // 32))
+        assert n_blocks <= len(masks) * n_at_a_time <= n_blocks * 9 / 8 + len(masks)
+        shapes.add(n_at_a_time)
+    assert len(shapes) <= 8 * 5
+
+
 @pytest.mark.parametrize("first_only", [False, True])
 @pytest.mark.parametrize("native", [False, pytest.param(True, marks=needs_bf16)])
 def test_in_bf16(native: bool, first_only: bool, monkeypatch: pytest.MonkeyPatch) -> None:

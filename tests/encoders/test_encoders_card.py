@@ -143,6 +143,8 @@ def test_what_pairs_were_made_with_is_told_of_them_and_not_of_the_recipe(tmp_pat
     assert row(text, "set 2: equal names of different concepts") == "mark"
     for of_pairs in ("ambiguous", "include\\_suppressed", "max\\_pairs"):
         assert f"| {of_pairs}" not in text
+    _, text = read_card(save(tmp_path / "of no pairs", config={"training": of_recipe}))
+    assert row(text, "ambiguous") == "keep"
 
 
 def test_a_copy_says_how_names_are_prepared_as_well(tmp_path: Path) -> None:

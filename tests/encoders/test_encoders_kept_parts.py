@@ -173,6 +173,15 @@ def test_of_few_names_nothing_is_kept(encoder: Encoder, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_parts_lie_beside_the_output_wherever_that_is_from_here(
+    encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for out, beside in ((".", tmp_path), ("v.npy", tmp_path / "v.npy"), ("a/../v", tmp_path / "v")):
+        folder = KeptParts(out, n_names=9, width=encoder.width).folder
+        assert folder == beside.with_name(f"{beside.name}.encoded")
+
+
 def test_without_room_for_both_nothing_is_kept(
     encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

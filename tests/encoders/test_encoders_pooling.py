@@ -23,6 +23,7 @@ from onoma.encoders.onnx_graph import write_graph
 from onoma.encoders.onnx_session import ATTENTION_MASK, INPUT_IDS, NAME_VECTORS
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack_lists
+from onoma.encoders.pooling import Pooling
 from onoma.encoders.tokens import special_tokens_around
 from onoma.errors import ConfigError
 from onoma.types import FloatArray
@@ -152,8 +153,9 @@ def test_a_misspelt_pooling_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_other_families_are_traced(tmp_path: Path) -> None:
-    model = load_packed(write_tiny(tmp_path / "albert", "albert"), pooling="mean-nospec", max_tokens=MAX_TOKENS)
+@pytest.mark.parametrize("pooling", ["mean-nospec", "mean-all"])
+def test_other_families_are_traced(tmp_path: Path, pooling: Pooling) -> None:
+    model = load_packed(write_tiny(tmp_path / "albert", "albert"), pooling=pooling, max_tokens=MAX_TOKENS)
     folder = save_encoder(model, tmp_path / "out")
     by_onnx, by_torch = (open_encoder(folder.path, backend=backend) for backend in ("onnx", "torch"))
     np.testing.assert_allclose(by_onnx.encode(NAMES), by_torch.encode(NAMES), atol=1e-5)

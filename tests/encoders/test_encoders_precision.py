@@ -27,7 +27,7 @@ from onoma.encoders import (
     save_encoder,
 )
 from onoma.encoders.agreement import measure_agreement, read_agreements
-from onoma.encoders.folders import onnx_name
+from onoma.encoders.folders import OnnxPrecision, onnx_name
 from onoma.encoders.loading import load_packed
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.onnx_precision import lower_precision
@@ -172,6 +172,16 @@ def test_no_pair_of_products_leaves_16_bits(lowered: Path) -> None:
         assert 2 * 255 * np.abs(tensors[node.input[1]].astype(int)).max() < 2**15
 
 
+@pytest.mark.parametrize("precision", ["fp16-weights", "int8-weights"])
+def test_a_matrix_on_the_left_is_no_table(precision: OnnxPrecision) -> None:
+    random = np.random.default_rng(5)
+    weight, states = (random.standard_normal(shape).astype(np.float32) for shape in ((64, 64), (2, 64, 3)))
+    model = product(weight)
+    model.graph.node[0].input[:] = ["weight", "states"]
+    found = run(lower_precision(model, precision), states, lowered=True)
+    np.testing.assert_allclose(found, weight @ states, atol=0.2)
+
+
 def product(weight: FloatArray, activation: str | None = None) -> onnx.ModelProto:
     """A model that multiplies by a weight, after an activation if one is named."""
     nodes = (
@@ -183,7 +193,7 @@ def product(weight: FloatArray, activation: str | None = None) -> onnx.ModelProt
     graph = onnx.helper.make_graph(
         nodes,
         "product",
-        [onnx.helper.make_tensor_value_info("states", onnx.TensorProto.FLOAT, ["n", "l", len(weight)])],
+        [onnx.helper.make_tensor_value_info("states", onnx.TensorProto.FLOAT, ["n", "l", "width"])],
         [onnx.helper.make_tensor_value_info("out", onnx.TensorProto.FLOAT, None)],
         [numpy_helper.from_array(weight, "weight")],
     )
