@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from small_terminologies import Name, Record, content, record, write
+from small_terminologies import Name, Record, content, record, tables, write
 
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError
-from onoma.terminology import ExportReport, Terminology, export_formats, export_terminology, import_terminology
+from onoma.terminology import (
+    ExportReport,
+    Terminology,
+    export_formats,
+    export_terminology,
+    import_terminology,
+    write_terminology,
+)
 from onoma.terminology.tables import MAPPING_RELATIONS
 from onoma.terminology.writers.obographs import iri_of
 
@@ -312,6 +321,21 @@ def test_a_reference_of_which_others_say_more_is_one(tmp_path: Path) -> None:
     assert [row[2] for row in after["cross_references"]] == ["closeMatch", "exactMatch"]
 
 
+def test_white_space_around_texts_is_told_and_not_written(tmp_path: Path) -> None:
+    names = [Name(" a\n", "en", "X", "label"), Name("b", "en", "X", "exact_synonym"), Name("b ", "en", "X", "label")]
+    one = Record("X:1", names, definitions=[("d\x1f", "X")])
+    report, _, after = round_trip(tmp_path, [one], "obographs")
+    assert report.not_carried == {
+        "white space around names": 2,
+        "white space around definitions": 1,
+        "term types of names that are no scope of a synonym": 1,
+        "names that then are the same": 1,
+    }
+    assert [row[1] for row in after["names"]] == ["a", "b"]
+    (node,) = json.loads((tmp_path / "out.json").read_text())["graphs"][0]["nodes"]
+    assert (node["lbl"], node["meta"]["synonyms"][0]["val"], node["meta"]["definition"]["val"]) == ("a", "b", "d")
+
+
 def test_types_of_synonyms_have_the_iris_of_the_library(tmp_path: Path) -> None:
     types = ["label", "exact_synonym/abbreviation", "broad_synonym/mine", "exact_synonym"]
     one = Record("X:1", [Name(kind, "en", "X", kind) for kind in types])
@@ -319,6 +343,35 @@ def test_types_of_synonyms_have_the_iris_of_the_library(tmp_path: Path) -> None:
     (node,) = json.loads((tmp_path / "out.json").read_text())["graphs"][0]["nodes"]
     written = [entry.get("synonymType") for entry in node["meta"]["synonyms"]]
     assert written == ["http://purl.obolibrary.org/obo/OMO_0003000", "mine", None]
+
+
+@pytest.mark.parametrize(
+    ("marked", "preferred_name", "n_lost"),
+    [
+        ([True, False], "a", 0),
+        ([True, True], "a", 1),
+        ([False, True], "a", 1),
+        ([False, True], "b", 1),
+        ([False, False], "a", 1),
+        ([True, False], "b", 1),
+        ([], "a", 1),
+        ([], "", 0),
+    ],
+)
+def test_preferred_names_that_are_no_first_ones_are_told(
+    marked: list[bool], preferred_name: str, n_lost: int, tmp_path: Path
+) -> None:
+    made = tables([record("X:1", *"ab"[: len(marked)]), record("X:2", "c")])
+    preferred, is_preferred = [preferred_name, "c"], [*marked, True]
+    changed = dataclasses.replace(
+        made,
+        concepts=made.concepts.with_columns(preferred_name=pl.Series(preferred)),
+        names=made.names.with_columns(is_preferred=pl.Series(is_preferred)),
+    )
+    write_terminology(tmp_path / "in", changed, config={})
+    report = export_terminology(tmp_path / "in", "csv", tmp_path / "out")
+    told = "preferred names that are not the first names of their concepts and the only ones marked"
+    assert report.not_carried == ({told: n_lost} if n_lost else {})
 
 
 def test_iri_of_a_code() -> None:

@@ -195,16 +195,16 @@ def enrich_terminology(
     )
     _check_languages(() if languages is None else languages, givers)
     known = Compared.of(own, own_vocabulary)
-    found, names_of, inexact_of = [], [], []
+    found, names_of = [], []
     for number, (giver, vocabulary) in enumerate(zip(givers, other_vocabularies, strict=True)):
         tell(number, len(givers), f"comparing with {folder_name(giver.path)}")
         other = Compared.of(giver, vocabulary)
         found.append(match_concepts(known, other, evidence))
         names = _offered(known, other, found[-1], languages, name=folder_name(giver.path))
-        names_of.append(names.filter("is_same").with_columns(part=pl.lit(number)))
-        inexact_of.append(names.filter(~pl.col("is_same")).select(KEY))
-    offered = pl.concat(names_of)
-    n_inexact = pl.concat(inexact_of).unique().join(offered, on=KEY, how="anti").height
+        names_of.append(names.with_columns(part=pl.lit(number)))
+    all_offered = pl.concat(names_of)
+    offered = all_offered.filter("is_same")
+    n_inexact = all_offered.select(KEY).unique().join(offered, on=KEY, how="anti").height
     for level in (KEY, LEXICAL_KEY):
         offered = offered.filter(pl.col("part") == pl.col("part").min().over(level))
     is_contested = pl.any_horizontal(pl.col("concept_row").n_unique().over(level) > 1 for level in (KEY, LEXICAL_KEY))
@@ -267,8 +267,7 @@ def _offered(
     return (
         other.names.join(matches.pairs, on="concept_row", maintain_order="left")
         .filter(of_languages(languages) | (pl.col("primary") == UNDETERMINED))
-        .join(known.names, on=KEY, how="anti", maintain_order="left")
-        .join(known.suppressed, on=KEY, how="anti", maintain_order="left")
+        .join(known.keys, on=KEY, how="anti", maintain_order="left")
         .join(owners, on=LEXICAL_KEY, how="left", maintain_order="left")
         .filter(pl.col("owner").is_null() | (pl.col("owner") == pl.concat_list("own_row")))
         .with_columns(

@@ -64,14 +64,14 @@ class Compared:
     Attributes:
         names: Names in use of active concepts: columns of the table of names, ``primary``, the first part of the
             language, ``is_same``, whether it means just the concept, `KEY` and `LEXICAL_KEY`.
-        suppressed: `KEY` of the names of active concepts that are not in use.
+        keys: `KEY` of all names of active concepts, in use or not.
         codes: Of active concepts with a name in use: ``concept_row``, ``code`` as `code_keys` makes it,
             ``is_reference``, whether it is a cross-reference or the concept's own, as is one that no other concept has
             by an "exactMatch", and ``is_exact``, whether it is said to mean just the same.
     """
 
     names: pl.DataFrame
-    suppressed: pl.DataFrame
+    keys: pl.DataFrame
     codes: pl.DataFrame
 
     @classmethod
@@ -106,7 +106,7 @@ class Compared:
         codes = codes.filter(pl.col("code").str.contains(_OF_A_VOCABULARY)).join(in_use, on="concept_row", how="semi")
         is_own = pl.col("is_exact") & (pl.col("concept_row").n_unique().over("code", "is_exact") == 1)
         codes = codes.with_columns(pl.col("is_reference") & ~is_own)
-        return cls(in_use, names.filter("is_suppressed").select(KEY), codes)
+        return cls(in_use, names.select(KEY), codes)
 
 
 @dataclass(frozen=True)
