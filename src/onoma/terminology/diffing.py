@@ -262,7 +262,7 @@ def _with_old_name(after: Terminology, differing: pl.DataFrame) -> pl.Series:
     means_it = ~pl.col("is_suppressed") & ~pl.col("term_type").fill_null("").str.contains(OTHER_SCOPE)
     names = after.names().filter(means_it).join(differing.lazy(), left_on="concept_row", right_on="row_new")
     still = names.filter(normalise_expr(pl.col("text")) == normalise_expr(pl.col("preferred_name")))
-    return still.select("concept_row").unique().collect()["concept_row"]
+    return still.select("concept_row").collect()["concept_row"]
 
 
 def _strangers(before: Terminology, after: Terminology, rows: pl.DataFrame) -> pl.Series:
