@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tiny_encoders import write_tiny
 
 from onoma.encoders import (
@@ -307,6 +308,20 @@ def test_files_that_are_not_what_they_are_called(plain: Path, tmp_path: Path) ->
     (folder / "config.json").write_text("[1]")
     with pytest.raises(InputError, match="no configuration"):
         open_encoder(folder)
+
+
+def test_weights_in_several_files(plain: Path, tmp_path: Path) -> None:
+    folder = copy(plain, tmp_path / "sharded")
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    shards = [f"model-{number:05}-of-00002.safetensors" for number in (1, 2)]
+    weight_map = {name: shards[row % 2] for row, name in enumerate(weights)}
+    for shard in shards:
+        part = {name: weights[name] for name in weights if weight_map[name] == shard}
+        save_file(part, folder / shard, metadata={"format": "pt"})
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+    expected = open_encoder(plain).encode(["fever", "heart attack"])
+    np.testing.assert_array_equal(open_encoder(folder).encode(["fever", "heart attack"]), expected)
 
 
 def test_missing_shard_is_named(plain: Path, tmp_path: Path) -> None:
