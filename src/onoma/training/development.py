@@ -137,8 +137,6 @@ def queries_over(
     written = (mention_format or MentionFormat()).fitting(path)
     reading = written.reading()  # no line left out: a score must not come to be that of fewer queries
     queries = read_mentions(path, reading, mention_format=written)
-    if queries.is_empty():
-        raise InputError("the file has no queries", path=path, expected="a line for each mention, with its concept")
     known = set(dictionary.select(codes_of_concept_expr().alias("code")).explode("code")["code"])
     answers = queries.select(meant_codes_expr(dictionary["concept_id"]).alias("codes"))["codes"].to_list()
     without = [row for row, codes in enumerate(answers) if known.isdisjoint(codes)]
