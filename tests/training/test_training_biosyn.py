@@ -328,8 +328,12 @@ def test_what_cannot_be_is_refused(base: Path, files: tuple[Path, Path], tmp_pat
     assert not (tmp_path / "e").exists()
 
 
+@pytest.mark.parametrize("depth", [100, 3])
 @pytest.mark.parametrize("weight", [0.0, 0.7, -0.4])
-def test_development_queries_are_ranked_by_both_scores_together(base: Path, weight: float) -> None:
+def test_development_queries_are_ranked_by_both_scores_together(
+    base: Path, weight: float, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onoma.training.biosyn_measure.DEPTH", depth)
     names = [*NAMES, ("heart pain", "D7"), ("skin rash", "D4|X")]
     mentions = [*MENTIONS, ("heart pain", "D7"), ("rash of skin", "X|Y"), ("toe", "D99")]
     model = load_packed(base, max_tokens=16)
@@ -349,7 +353,14 @@ def test_development_queries_are_ranked_by_both_scores_together(base: Path, weig
     ranks = []
     for row, (_, gold) in enumerate(mentions):
         best: dict[str, float] = {}
+        proposed = {
+            int(column)
+            for scores_of in (dense[row], sparse[row])
+            for column in np.argsort(-np.round(scores_of, 5), kind="stable")[:depth]
+        }
         for column, (_, ids) in enumerate(names):
+            if column not in proposed:
+                continue
             score = float(dense[row, column] + weight * sparse[row, column])
             best[ids] = max(score, best.get(ids, -math.inf))
         ranked = sorted(best, key=lambda ids: -round(best[ids], 5))
