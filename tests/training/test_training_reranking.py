@@ -163,7 +163,7 @@ def test_mentions_that_teach_nothing_are_left_out(base: Path, tmp_path: Path) ->
         train_reranker(config_for(base, steps=1), linker, table[1:3], tmp_path / "s")
 
 
-def test_own_names_are_hidden_from_their_mentions_alone(tmp_path: Path) -> None:
+def test_own_names_are_hidden_from_their_mentions_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_terminology(tmp_path / "t", {"A": ["Cold", "coryza"], "B": ["cold", "chill"], "C": ["fever", "pyrexia"]})
     linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
     table = pl.DataFrame({"mention": ["COLD", "feverish", "fever"], "concept_id": ["A", "C", "C"]})
@@ -191,6 +191,10 @@ def test_own_names_are_hidden_from_their_mentions_alone(tmp_path: Path) -> None:
     assert "pyrexia" in hidden[2][1]
     assert "fever" not in hidden[2][1]
     assert found("both") == [*kept, hidden[0], hidden[2]]
+    told: list[tuple[int, int | None, str]] = []
+    monkeypatch.setattr("onoma.training.reranking_data._MENTIONS_AT_ONCE", 2)
+    find_candidates(linker, table, depth=6, text="both", own_names="both", progress=lambda *of: told.append(of))
+    assert told == [(done, 5, "finding candidates") for done in (2, 3, 4, 5)]  # two names are hidden by themselves
 
 
 @pytest.fixture(scope="module")
@@ -383,6 +387,9 @@ def test_tables_of_other_columns_are_refused(base: Path, tmp_path: Path) -> None
             train_reranker(config_for(base), MISLEADING, table, tmp_path / "r")
     with pytest.raises(InputError, match="no mentions to measure on"):
         train_reranker(config_for(base), MISLEADING, MENTIONS, tmp_path / "r", development=[MENTIONS.clear()])
+    for context in (pl.lit(1), pl.when(pl.col("mention") != MENTIONS["mention"][1]).then(pl.lit("here"))):
+        with pytest.raises(InputError, match="field context: this is no table of mentions"):
+            train_reranker(config_for(base), MISLEADING, MENTIONS.with_columns(context=context), tmp_path / "r")
     told = MENTIONS.with_columns(context=pl.col("mention"))
     with pytest.raises(InputError, match="have contexts, and the mentions to learn from have none"):
         train_reranker(config_for(base), MISLEADING, MENTIONS, tmp_path / "r", development=[told])

@@ -16,6 +16,7 @@ from transformers import AlbertConfig, AlbertModel, AutoConfig
 
 from onoma.encoders.cross_encoder import pair_tokeniser
 from onoma.encoders.cross_encoder_model import load_cross_encoder, score_pairs
+from onoma.encoders.loading import load_packed
 from onoma.errors import ConfigError, TrainingError
 from onoma.linking.reranking import Reranker
 from onoma.training.reranking import train_reranker
@@ -33,6 +34,9 @@ def test_what_stands_beside_frozen_weights_is_in_the_folder(tuning: str, base: P
     config = config_for(base, steps=3, tuning={"name": tuning}, weight=1.0)
     train_reranker(config, MISLEADING, MENTIONS, tmp_path / "r")
     loaded, _ = load_cross_encoder(tmp_path / "r")
+    before, after = load_packed(base).state_dict(), loaded.encoder.state_dict()
+    changed = {name.rsplit(".", 2)[1] for name, weight in before.items() if not torch.equal(after[name], weight)}
+    assert changed == ({"query", "value"} if tuning == "lora" else set())  # LoRA is merged into these
     assert not (tmp_path / "r" / "model" / "adapter").exists(), "joined with its base it would be taken for an encoder"
     reranker = Reranker.open(tmp_path / "r", threads=1)
     tokeniser = pair_tokeniser(tmp_path / "r", reranker.about, prepare=str)
