@@ -84,8 +84,8 @@ def test_a_batch_is_some_names_and_some_of_those_nearest_for_the_teacher(linker:
     nearest = np.argsort(-similarity, axis=1)[:, :4]
     batches = NeighbourhoodBatches(names, config)
     assert batches.steps_per_epoch == 12  # 48 names, 4 at once
-    drawn_in_a_pass = []
-    for number in range(24):
+    drawn_in_a_pass, came = [], set[int]()
+    for number in range(60):
         found = batches.of_batch(number)
         drawn = np.random.default_rng([0, number // 12]).permutation(48)[4 * (number % 12) :][:4]
         drawn_in_a_pass.extend(drawn.tolist())
@@ -94,6 +94,7 @@ def test_a_batch_is_some_names_and_some_of_those_nearest_for_the_teacher(linker:
         assert set(drawn.tolist()) <= set(found.tolist())
         near = {int(names.name_of_text[row]) for row in nearest[names.text_rows[drawn]].ravel()}
         assert set(found.tolist()) - set(drawn.tolist()) <= near
+        came |= set(found.tolist()) - set(drawn.tolist())
         assert len(found) <= 12
         assert len(found) > 6
         rows = batches.names_of_step(number)
@@ -101,7 +102,9 @@ def test_a_batch_is_some_names_and_some_of_those_nearest_for_the_teacher(linker:
         for row, text in zip(rows.tolist(), texts, strict=True):
             begin, end = names.store.offsets[row : row + 2]
             assert names.store.ids[begin:end].tolist() == tokenizer.encode(text).ids[:16]
-    assert sorted(drawn_in_a_pass) == sorted([*range(48), *range(48)])
+    assert sorted(drawn_in_a_pass) == sorted([*range(48)] * 5)
+    assert came == set(names.name_of_text[np.unique(nearest)].tolist())  # each name that is near to one, the first too
+    assert 0 in came
     again = NeighbourhoodBatches(names, config)
     assert all(np.array_equal(again.of_batch(number), batches.of_batch(number)) for number in (5, 3, 20))
     alone = NeighbourhoodBatches(names, config_for(base, neighbours=0))
