@@ -6,6 +6,7 @@ import json
 import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -272,13 +273,14 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
     known = {key: value for key, value in changes.items() if key in trainer.config.model_fields}
     options = {**known, "develops": "keep" in changes}
     straight = Done(tmp_path / "straight", trainer.train(tmp_path / "straight", **options)) if changes else plain
+    began = time.perf_counter()
     for step in stopped:
         with pytest.raises(KeyboardInterrupt):
             trainer.train(tmp_path / "stopped", on_step=interrupt_at(step), **options)
         assert not (tmp_path / "stopped").exists()
     resumed = trainer.train(tmp_path / "stopped", **options)
     assert resumed.resumed_at == (stopped[-1] - 1 or None)
-    assert resumed.seconds >= sum(line["seconds"] for line in resumed.log if "seconds" in line)
+    assert sum(line["seconds"] for line in resumed.log) <= resumed.seconds <= time.perf_counter() - began
     assert trainer.equal(straight.out, tmp_path / "stopped")
     of_both = [report.log for report in (straight.report, resumed)]
     assert [line["loss"] for line in of_both[0]] == [line["loss"] for line in of_both[1]]
@@ -346,9 +348,9 @@ def _interrupt_when(told: str) -> Callable[[str], None]:
 def test_an_error_of_who_follows_a_run_ends_it_and_it_goes_on(trainer: Trainer, plain: Done, tmp_path: Path) -> None:
     def fail(told: Any) -> None:
         if told.step == 4:
-            raise ZeroDivisionError
+            raise InputError("full")  # not taken for a refusal, which would leave nothing of the run
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(InputError, match="full"):
         trainer.train(tmp_path / "e", on_step=fail)
     assert trainer.train(tmp_path / "e").resumed_at == 3
     assert trainer.equal(plain.out, tmp_path / "e")
@@ -408,6 +410,7 @@ def test_the_base_is_not_written_over(trainer: Trainer) -> None:
 def test_all_is_told_of_a_run_and_written_down(trainer: Trainer, tmp_path: Path) -> None:
     steps, evaluations, events = list[Any](), list[Evaluation](), list[str]()
     recipe = trainer.kind(name="tiny", description="", config=trainer.config.model_validate(trainer.settings()))
+    began = time.perf_counter()
     report = trainer.run(
         recipe,
         trainer.data,
@@ -417,6 +420,7 @@ def test_all_is_told_of_a_run_and_written_down(trainer: Trainer, tmp_path: Path)
         on_evaluation=evaluations.append,
         on_event=events.append,
     )
+    assert 0 < sum(report.phases.values()) < report.seconds < time.perf_counter() - began
     assert [step.step for step in steps] == [line["step"] for line in report.log] == list(range(1, 7))
     assert [step.loss for step in steps] == [line["loss"] for line in report.log]
     assert all(trainer.of_step <= line.keys() and math.isfinite(line["loss"]) for line in report.log)

@@ -57,16 +57,17 @@ def config_for(base: Path, **changes: object) -> TrainingConfig:
 
 def test_training_lowers_the_loss_and_saves_an_encoder(base: Path, pairs: PairSet, tmp_path: Path) -> None:
     steps: list[StepReport] = []
-    report = train_encoder(config_for(base, steps=60, dropout=0.0), pairs, tmp_path / "encoder", on_step=steps.append)
+    out = tmp_path / "new" / "encoder"  # folders on the way to it are made
+    report = train_encoder(config_for(base, steps=60, dropout=0.0), pairs, out, on_step=steps.append)
     assert report.last_loss < 0.7 * report.first_loss
     assert [step.step for step in steps] == list(range(1, 61))
     assert steps[-1].hard_negatives < steps[0].hard_negatives
-    manifest = open_artifact(tmp_path / "encoder", "encoder")
+    manifest = open_artifact(out, "encoder")
     assert manifest.parents == (pairs.manifest.as_parent(),)
-    written = json.loads((tmp_path / "encoder" / "train.json").read_text())
+    written = json.loads((out / "train.json").read_text())
     assert len(written["log"]) == 60
-    assert not run_folder(tmp_path / "encoder").exists()
-    vectors = open_encoder(tmp_path / "encoder").encode(["heart disease", "disease of heart", "skin illness"])
+    assert not run_folder(out).exists()
+    vectors = open_encoder(out).encode(["heart disease", "disease of heart", "skin illness"])
     similarity = vectors @ vectors.T
     assert similarity[0, 1] > similarity[0, 2]
 
