@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +207,21 @@ def test_candidates_that_are_gone_cannot_be_found_again(base: Path, data: Rankin
     np.save(tmp_path / "candidates-00001.npy", np.zeros((2, 2), np.int64))
     with pytest.raises(TrainingError, match="belongs to another run"):
         batches_of(data, base, tmp_path).prepare(7, never)
+
+
+def test_time_of_searching_is_estimated_without_doing_it(
+    base: Path, data: RankingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = batches_of(data, base, tmp_path)
+    ticks = itertools.count()
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(ticks)))  # all that is timed takes a second:
+    monkeypatch.setattr("onoma.training.biosyn_candidates._TIMED_TEXTS", 12)  # encoding a quarter of the texts,
+    monkeypatch.setattr("onoma.training.biosyn_candidates._TIMED_QUERIES", 6)  # comparing six with these
+    assert len(data.rows) == 48
+    once, each = batches.preparation_seconds(vectors_of(0))
+    assert once == pytest.approx(4 + 24 * 24 / (6 * 12))
+    assert each == pytest.approx(once / 5)  # batches of a pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_sparse_candidates_alone_need_no_encoder(base: Path, data: RankingData, tmp_path: Path) -> None:

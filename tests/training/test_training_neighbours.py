@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import functools
+import itertools
 import random
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -247,12 +251,23 @@ def test_what_an_abandoned_run_left_is_not_taken_for_ones_own(tmp_path: Path) ->
     assert begun_anew == run(make(tmp_path / "fresh"), Counting(circle()), range(5))
 
 
-def test_without_its_table_a_resumed_run_is_refused(tmp_path: Path) -> None:
+def denied(file: Path, **_: object) -> None:
+    raise PermissionError(errno.EACCES, "Permission denied", str(file))
+
+
+def test_without_its_table_a_resumed_run_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encode = Counting(circle())
     run(make(tmp_path), encode, range(1))
     (file,) = tmp_path.iterdir()
     content = file.read_bytes()
     file.write_bytes(content[:100])
+    with pytest.raises(TrainingError, match=r"found at batch 0 cannot be read.*Remove"):
+        make(tmp_path).prepare(3, encode)
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "load", denied)
+        with pytest.raises(PermissionError):  # which says nothing of what is in the table
+            make(tmp_path).prepare(3, encode)
+    np.save(file, np.zeros((10, 1), object), allow_pickle=True)  # a pickle, which could run anything
     with pytest.raises(TrainingError, match=r"found at batch 0 cannot be read.*Remove"):
         make(tmp_path).prepare(3, encode)
     file.unlink()
@@ -309,16 +324,32 @@ def test_no_more_is_searched_than_the_run_needs(tmp_path: Path) -> None:
     assert np.load(tmp_path / "neighbours-0000000.npy").shape == (3 * 2, 1)
 
 
-def test_time_of_comparing_is_estimated_without_doing_it(tmp_path: Path) -> None:
+def test_time_of_comparing_is_estimated_without_doing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = itertools.count()
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(ticks)))  # all that is timed takes a second:
+    monkeypatch.setattr("onoma.training.batches._TIMED_NAMES", 12)  # encoding a third of the 36 names,
+    monkeypatch.setattr(searching, "_TIMED_CANDIDATES", 9)  # and comparing a quarter of them
+    monkeypatch.setattr(searching, "_TIMED_QUERIES", 6)  # with six that ask
     batches = make(tmp_path, refresh_batches=10)
     encode = Counting(circle())
     once, each = batches.preparation_seconds(encode)
-    assert 0 < once < 10
+    assert once == pytest.approx(3 + 4 * 20 / 6)  # ten batches of two seeds
     assert each == once / 10
+    assert encode.calls == [12]
     assert list(tmp_path.iterdir()) == []
     never_again = make(tmp_path, refresh_batches=10**12)  # what is asked for is counted, not listed
-    assert 0 < never_again.preparation_seconds(encode)[0] < 10
+    assert never_again.preparation_seconds(encode)[0] == pytest.approx(3 + 4 * 72 / 6)  # either name of each pair
     assert PairBatches(PAIRS, batch_pairs=2, seed=0).preparation_seconds(encode) == (0, 0)
+
+
+def test_it_is_told_how_far_comparing_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_chunks = functools.partial(nearest_of_other_concepts, chunk_names=15)
+    monkeypatch.setattr("onoma.training.batches.nearest_of_other_concepts", in_chunks)
+    told: list[str] = []
+    make(tmp_path, tell=told.append).prepare(0, Counting(circle()))
+    assert told[0] == "comparing 36 names by the present weights, for the next batches"
+    assert told[1:3] == ["15 of 36 names compared", "30 of 36 names compared"]
+    assert [line[:12] for line in told[3:]] == ["compared in "]
 
 
 def test_a_recipe_gets_the_batches_it_names(tmp_path: Path) -> None:
