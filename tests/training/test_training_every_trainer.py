@@ -337,6 +337,15 @@ def test_asked_to_stop_in_an_evaluation_it_leaves_that_to_the_next_sitting(
     assert (resumed.best, resumed.saved_step) == (measured.report.best, measured.report.saved_step)
 
 
+@pytest.mark.usefixtures("signals_as_usual")
+def test_asked_to_stop_after_the_first_evaluation_it_does_no_step(trainer: Trainer, tmp_path: Path) -> None:
+    told: list[str] = []
+    options: dict[str, Any] = {"on_evaluation": lambda _: signal.raise_signal(signal.SIGTERM), "on_event": told.append}
+    with pytest.raises(SystemExit):
+        trainer.train(tmp_path / "e", **MEASURED, **options)
+    assert told[-1].startswith("stopped before the first step")
+
+
 def _interrupt_when(told: str) -> Callable[[str], None]:
     def on_event(event: str) -> None:
         if event.startswith(told):

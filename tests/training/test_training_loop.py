@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from onoma.training.alignment_step import StepReport
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.run import train_on_pairs, train_on_terminology
 from onoma.training.run_folder import begin_run, planned_steps, run_folder
+from onoma.training.stopping import StopRequest
 from tiny import WORDS, make_terminology, tiny_encoder
 from windows_drives import in_use
 
@@ -267,6 +269,23 @@ def test_asked_twice_it_stops_at_once(base: Path, pairs: PairSet, tmp_path: Path
     with pytest.raises(KeyboardInterrupt):
         train_encoder(config_for(base), pairs, tmp_path / "e", on_step=ask)
     assert not (run_folder(tmp_path / "e") / CHECKPOINT_NAME).exists()
+
+
+def test_who_cannot_be_told_ends_a_run_that_was_not_asked_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_: str) -> None:
+        raise OSError("the terminal is gone")
+
+    moments: list[float] = []
+    monkeypatch.setattr(time, "sleep", moments.append)
+    stop = StopRequest()
+    with pytest.raises(OSError, match="terminal is gone"):
+        stop.tolerating(gone)("step 1")
+    assert len(moments) == 1
+    monkeypatch.setattr(time, "sleep", lambda _: setattr(stop, "signal", signal.SIGHUP))  # it comes a moment later
+    stop.tolerating(gone)("step 2")
+    monkeypatch.setattr(time, "sleep", moments.append)
+    stop.tolerating(gone)("step 3")
+    assert len(moments) == 1
 
 
 def interrupted(base: Path, pairs: PairSet, out: Path, *, at: int = 5, **changes: object) -> None:
