@@ -282,10 +282,13 @@ def test_a_terminology_is_a_dictionary_too(base: Path, files: tuple[Path, Path],
     config = config_for(base, steps=2)
     train(config, files, tmp_path / "lines")
     train(config, (files[0], terminology.path), tmp_path / "folder")
-    lines, folder = (open_artifact(tmp_path / name, "encoder") for name in ("lines", "folder"))
-    assert lines.config["queries_and_dictionary"] == folder.config["queries_and_dictionary"]
-    assert folder.config["terminology"] == [terminology.manifest.fingerprint]
-    assert folder.parents == (terminology.manifest.as_parent(),)
+    train_biosyn(config, files[0], terminology, tmp_path / "opened")
+    lines, *others = (open_artifact(tmp_path / name, "encoder") for name in ("lines", "folder", "opened"))
+    assert lines.parents == ()
+    for other in others:
+        assert lines.config["queries_and_dictionary"] == other.config["queries_and_dictionary"]
+        assert other.config["terminology"] == [terminology.manifest.fingerprint]
+        assert other.parents == (terminology.manifest.as_parent(),)
     with pytest.raises(ConfigError, match="does not say of what language"):
         train(config_for(base, languages="en"), files, tmp_path / "e")
     with pytest.raises(InputError, match="no name is of the language 'de'"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from onoma.linking import Link
 from onoma.linking.reranking import Reranker
 from onoma.training import reranking
 from onoma.training.reranking import train_reranker
-from onoma.training.reranking_data import without_concept
+from onoma.training.reranking_data import find_candidates, without_concept
 from tiny import WORDS, tiny_encoder
 from tiny_rerankers import TableLinker, links
 
@@ -36,6 +37,16 @@ HALF = TableLinker(
         **{f"{word} x": links((f"{word}-1", f"{word} y"), (f"{word}-2", f"cold {word}")) for word in UNKNOWN},
     }
 )
+
+
+@dataclass(frozen=True)
+class Silent:
+    """As another linker, and does not say which concepts it has."""
+
+    other: TableLinker
+
+    def link(self, mentions: Iterable[str], *, top_k: int = 5) -> list[list[Link]]:
+        return self.other.link(mentions, top_k=top_k)
 
 
 @pytest.fixture(scope="module")
@@ -142,12 +153,19 @@ def test_nil_cannot_be_learnt_from_everything(base: Path, tmp_path: Path) -> Non
     with pytest.raises(InputError, match="there is nothing to learn"):  # all codes are wrong
         train_reranker(config, HALF, MENTIONS[len(KNOWN) :], tmp_path / "r")
 
-    class Silent:
-        def link(self, mentions: Iterable[str], *, top_k: int = 5) -> list[list[Link]]:
-            return HALF.link(mentions, top_k=top_k)
-
     with pytest.raises(ConfigError, match=r"does not say which concepts it has \(concept_ids\)"):
-        train_reranker(config, Silent(), MENTIONS, tmp_path / "r", development=[MENTIONS])
+        train_reranker(config, Silent(HALF), MENTIONS, tmp_path / "r", development=[MENTIONS])
+
+
+def test_a_linker_that_does_not_say_its_concepts_has_those_that_it_finds(base: Path, tmp_path: Path) -> None:
+    config = config_for(base, steps=1, own_names="keep")
+    silent, half = (
+        train_reranker(config, linker, MENTIONS, tmp_path / "r", overwrite=True) for linker in (Silent(HALF), HALF)
+    )
+    assert {**silent.data, "fingerprint": ""} == {**half.data, "fingerprint": ""}
+    table = pl.DataFrame({"mention": ["m"], "concept_id": ["K|1171"]})  # one concept's own code, not two
+    kinds = Silent(TableLinker({"m": links(("K|1172", "b"), ("K|1171", "a"))}))
+    assert find_candidates(kinds, table, depth=2, text="both").is_right.tolist() == [False, True]
 
 
 def test_which_mentions_mean_no_concept() -> None:
