@@ -5,15 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from onoma.errors import ConfigError, InputError
 from onoma.training.alignment import train_encoder
 from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.biosyn import train_biosyn
-from onoma.training.biosyn_config import BiosynRecipe
+from onoma.training.biosyn_config import BiosynConfig, BiosynRecipe
 from onoma.training.config_parts import Circle, HardTriplets, MultiSimilarity, NoMining
+from onoma.training.distillation_config import DistillationConfig
 from onoma.training.reranking import train_reranker
+from onoma.training.reranking_config import RerankingConfig
 from onoma.training.run import train_on_pairs, train_on_terminology
+from onoma.training.run_config import RunConfig
 from onoma.training.settings import resolve, settings_of
 
 
@@ -121,6 +125,68 @@ def test_an_unknown_key_is_refused_with_the_nearest() -> None:
 def test_a_wrong_value_is_refused_by_name(key: str, value: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Recipe.load("quickstart", {key: value})
+
+
+TINY = 1e-9
+SHARED_RANGE: dict[str, tuple[Any, Any]] = {
+    "max_tokens": (3, 2),
+    "accumulation": (1, 0),
+    "chunk_names": (2, 1),
+    "steps": (1, 0),
+    "learning_rate": (TINY, 0.0),
+    "warmup_steps": (0, -1),
+    "weight_decay": (0.0, -TINY),
+    "max_gradient_norm": (TINY, 0.0),
+    "dropout": (0.0, -TINY),
+    "average": (TINY, 0.0),
+    "checkpoint_minutes": (TINY, 0.0),
+    "checkpoint_steps": (1, 0),
+    "evaluate_steps": (1, 0),
+    "patience": (1, 0),
+    "seed": (0, -1),
+}
+"""Of each setting the least value that it takes, and one that is too small."""
+RANGES: dict[type[RunConfig], dict[str, tuple[Any, Any]]] = {
+    TrainingConfig: {"batch_pairs": (2, 1), "max_pairs_per_concept": (1, 0), "base_share": (0.0, -TINY)},
+    BiosynConfig: {
+        "batch_queries": (1, 0),
+        "candidates": (2, 1),
+        "sparse_candidates": (0, -1),
+        "sparse_weight": (0.0, -TINY),
+        "sparse_learning_rate": (0.0, -TINY),
+    },
+    DistillationConfig: {
+        "batch_names": (3, 2),
+        "neighbours": (0, -1),
+        "nearest": (1, 0),
+        "temperature": (TINY, 0.0),
+        "base_share": (0.0, -TINY),
+    },
+    RerankingConfig: {
+        "max_tokens": (16, 15),
+        "max_name_tokens": (4, 3),
+        "depth": (2, 1),
+        "batch_mentions": (1, 0),
+        "head_learning_rate": (TINY, 0.0),
+        "weight": (0.0, -TINY),
+    },
+}
+OTHERS = {"candidates": {"sparse_candidates": 0}, "batch_names": {"neighbours": 0}, "nearest": {"neighbours": 0}}
+"""What else is set, so that they fit to one another."""
+
+
+@pytest.mark.parametrize("kind", RANGES)
+def test_the_least_value_that_a_setting_takes(kind: type[RunConfig]) -> None:
+    for key, (least, less) in {**SHARED_RANGE, **RANGES[kind]}.items():
+        others = {"steps": 1, **OTHERS.get(key, {})}
+        assert getattr(kind.model_validate({**others, key: least}), key) == least
+        with pytest.raises(ValidationError) as refused:
+            kind.model_validate({**others, key: less})
+        assert [error["loc"] for error in refused.value.errors()] == [(key,)]
+    for key, too_much in {"max_tokens": 513, "dropout": 1.0, "average": 1.0, "base_share": 1.0, "weight": 1.01}.items():
+        if key in kind.model_fields:
+            with pytest.raises(ValidationError, match=key):
+                kind.model_validate({"steps": 1, key: too_much})
 
 
 @pytest.mark.parametrize("name", ["2024", "1e5", "true", "none", "[1]"])

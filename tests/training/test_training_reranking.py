@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from onoma.artifacts import open_artifact
+from onoma.encoders.cross_encoder_model import new_cross_encoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError
 from onoma.linking import Link, Linker, add_reranker, build_linker
 from onoma.linking.reranking import Reranked, Reranker
@@ -23,7 +24,7 @@ from onoma.training.development import PARTLY_LEARNT_TOO
 from onoma.training.reranking import train_reranker
 from onoma.training.reranking_config import RerankingConfig, RerankingRecipe
 from onoma.training.reranking_data import OwnNames, find_candidates
-from onoma.training.reranking_step import RerankingStepReport
+from onoma.training.reranking_step import RerankingStepReport, make_optimiser
 from tiny import WORDS, make_terminology, tiny_encoder
 from tiny_rerankers import TableLinker, links
 
@@ -140,6 +141,20 @@ def test_pairs_taken_through_the_model_a_few_at_a_time_give_the_same_gradient(ba
     # Adam makes much of a gradient's sign even where that is rounding.
     assert all(torch.allclose(whole[key], chunks[key], atol=5e-6) for key in whole if key != "head.weight")
     assert torch.allclose(whole["head.weight"], chunks["head.weight"], atol=1e-3)
+
+
+def test_biases_and_norms_do_not_decay_and_the_head_has_its_own_rate(base: Path) -> None:
+    config = config_for(base, learning_rate=0.1, head_learning_rate=0.2, weight_decay=0.5)
+    model, _ = new_cross_encoder(str(base), pooling="cls", max_tokens=32, dropout=0.0, contexts=False)
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    optimiser = make_optimiser(config, model)
+    for weight in model.parameters():
+        weight.grad = torch.zeros_like(weight)  # of which Adam makes nothing, so that what is left is decay
+    optimiser.step()
+    for name, weight in model.named_parameters():
+        decays = weight.requires_grad and not (name.endswith(".bias") or "LayerNorm" in name)
+        factor = 1 - 0.5 * (0.2 if name == "head.weight" else 0.1 * decays)
+        torch.testing.assert_close(weight.detach(), factor * before[name], msg=name)
 
 
 def test_mentions_that_teach_nothing_are_left_out(base: Path, tmp_path: Path) -> None:
