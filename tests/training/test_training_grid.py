@@ -505,9 +505,9 @@ def test_on_a_terminology_with_development_data(place: Path, tmp_path: Path) -> 
             "quickstart",
             grid,
             tmp_path / "out",
-            overrides=overrides(place),
+            overrides={**overrides(place), "keep": "best"},
             terminology=place / "t",
-            development_synonyms=4,
+            development_synonyms=1,
             watch=lambda: nullcontext({"on_step": lambda report: stepped.append(report.step)}),
         )
 
@@ -517,7 +517,7 @@ def test_on_a_terminology_with_development_data(place: Path, tmp_path: Path) -> 
     assert all(0 <= made.scores["hidden synonyms/acc@5"] <= 1 for made in table)
     assert table[0].untrained == table[1].untrained
     assert table[0].untrained.keys() == table[0].scores.keys()
-    assert table[0].queries == {"hidden synonyms": 4}
+    assert table[0].queries == {"hidden synonyms": 1}
     assert sorted(path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith(".")) == [
         "grid.csv",
         "grid.json",
