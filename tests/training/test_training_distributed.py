@@ -190,6 +190,31 @@ def test_what_processes_tell_one_another(together: Together) -> None:
     assert len({told["seconds"] for told, _ in together}) == 1
 
 
+def test_gradients_are_summed_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process with the same gradients is played."""
+    sizes: list[int] = []
+
+    def all_reduce(numbers: torch.Tensor, op: object = torch.distributed.ReduceOp.SUM) -> None:
+        if op == torch.distributed.ReduceOp.SUM:
+            sizes.append(numbers.numel())
+            numbers.mul_(2)
+
+    monkeypatch.setattr(distributed, "world_size", lambda: 2)
+    monkeypatch.setattr(torch.distributed, "all_reduce", all_reduce)
+    monkeypatch.setattr(distributed, "_BUCKET_NUMBERS", 10)
+    shapes = [(5, 4), (2, 2), (6,), (1,), (3,), (7,)]
+    weights = [torch.nn.Parameter(torch.zeros(shape)) for shape in [*shapes, (9,)]]
+    gradients = [torch.rand(shape) for shape in shapes]
+    for weight, gradient in zip(weights, gradients, strict=False):  # the last has none anywhere
+        weight.grad = gradient.clone()
+    distributed.sum_gradients(weights)
+    assert sizes == [20, 10, 4, 7]  # the one that is too large by itself goes alone
+    for weight, gradient in zip(weights, gradients, strict=False):
+        assert weight.grad is not None
+        assert torch.equal(weight.grad, 2 * gradient)
+    assert weights[-1].grad is None
+
+
 def test_one_process_needs_no_others() -> None:
     with distributed.processes("cpu"):
         assert (distributed.world_size(), distributed.rank(), distributed.is_main()) == (1, 0, True)
