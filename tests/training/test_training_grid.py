@@ -654,14 +654,14 @@ def trained(name: str, tables: tuple[int, ...], score: float, **settings: str) -
 
 
 def test_the_picture_has_a_panel_for_each_table(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    grid = Grid("g", "", ({"rate": ("1e-5", "1e-4"), "loss": ("nca", "circle")}, {"kind": ("a$b", "c")}))
+    text_of = pytest.importorskip("matplotlib.text")
+    grid = Grid("g", "", ({"rate": ("1e-5", "1e-4"), "loss": ("nca", "circle")}, {"kind": ("a$b$", "c")}))
     table = [
-        trained("best", (0, 1), 0.9, rate="1e-05", loss="nca", kind="a$b"),
-        trained("2", (0,), 0.8, rate="1e-05", loss="circle", kind="a$b"),
-        trained("3", (0,), 0.7, rate="0.0001", loss="nca", kind="a$b"),
+        trained("best", (0, 1), 0.9, rate="1e-05", loss="nca", kind="a$b$"),
+        trained("2", (0,), 0.8, rate="1e-05", loss="circle", kind="a$b$"),
+        trained("3", (0,), 0.7, rate="0.0001", loss="nca", kind="a$b$"),
         trained("4", (1,), 0.6, rate="1e-05", loss="nca", kind="c"),
-        Trained("5", {"rate": "0.0001", "loss": "circle", "kind": "a$b"}, (0,), "failed"),
+        Trained("5", {"rate": "0.0001", "loss": "circle", "kind": "a$b$"}, (0,), "failed"),
     ]
     rates, kinds = draw_grid(grid, table).axes
     assert [label.get_text() for label in rates.get_xticklabels()] == ["1e-05", "0.0001"]
@@ -671,8 +671,21 @@ def test_the_picture_has_a_panel_for_each_table(tmp_path: Path) -> None:
     assert [np.asarray(line.get_xydata()).tolist() for line in kinds.get_lines()] == [[[0, 0.9], [1, 0.6]], [[0, 0.9]]]
     plot_grid(grid, table, tmp_path / "grid.svg")
     written = (tmp_path / "grid.svg").read_text()
-    assert ">a$b<" in written, "words are words"
+    assert ">a$b$<" in written, "words are words"
     assert "<dc:title>g</dc:title>" in written
+    wordy = Grid("$g$", "", ({"$r$": ("$1$", "$2$"), "loss": ("$a$", "$b$")},))
+    drawn = draw_grid(
+        wordy,
+        [
+            Trained(
+                f"{n}", {"$r$": f"${n}$", "loss": "$a$"}, (0,), "done", scores={"$d$/acc@1": 0.5}, queries={"$d$": 2}
+            )
+            for n in (1, 2)
+        ],
+    )
+    shown = {text.get_text(): text.get_parse_math() for text in drawn.findobj(text_of.Text) if "$" in text.get_text()}
+    assert len(shown) == 6
+    assert not any(shown.values())
     assert "4 combinations, the best first. best: development/acc@1 0.9; 2: development/acc@1 0.8" in written
     with pytest.raises(InputError, match="no combination is finished"):
         plot_grid(grid, table[-1:], tmp_path / "none.svg")
