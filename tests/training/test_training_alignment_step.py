@@ -209,6 +209,11 @@ def test_chunks_are_small_and_sorted_by_length(base: Path, pairs: PairSet) -> No
     assert [batch.n_names for batch in seen] == [4, 4, 2, 4, 4, 2]
     lengths = [[length for _, length in batch.groups] for batch in seen[:3]]
     assert list(itertools.chain(*lengths)) == sorted(itertools.chain(*lengths))
+    seen.clear()
+    step, model, _ = make_step(config_for(base, chunk_names=10), pairs)
+    model.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[0]))
+    step(0, 4)
+    assert [batch.n_names for batch in seen] == [10]  # a single one keeps its graph
 
 
 def test_epochs_count_optimiser_steps(base: Path, pairs: PairSet, tmp_path: Path) -> None:

@@ -254,6 +254,7 @@ def test_composite_mentions_are_told_of(terminology: Terminology, tmp_path: Path
     found = read_development(tmp_path / "dev.txt", terminology, tell=told.append)
     assert len(found.queries) == 1
     assert told == ["dev.txt: 1 composite mentions left out"]
+    assert read_development(tmp_path / "dev.txt", terminology).queries.equals(found.queries)  # nobody need be told
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from onoma.files.pictures import COLOURS, MARKERS
 from onoma.pairs import build_pairs
 from onoma.terminology import Terminology
 from onoma.training.alignment_config import Recipe
+from onoma.training.alignment_step import StepReport
 from onoma.training.distributed import PeerError
 from onoma.training.grid import Combination, Grid, combinations, grid_names, load_grid
 from onoma.training.grid_plot import draw_grid, plot_grid
@@ -508,11 +509,18 @@ def test_on_a_terminology_with_development_data(place: Path, tmp_path: Path) -> 
             overrides={**overrides(place), "keep": "best"},
             terminology=place / "t",
             development_synonyms=1,
-            watch=lambda: nullcontext({"on_step": lambda report: stepped.append(report.step)}),
+            watch=lambda: nullcontext({"on_step": on_step}),
         )
 
+    def on_step(report: StepReport) -> None:
+        stepped.append(report.step)
+        pairs.append([path.name for path in (tmp_path / "out" / ".pairs").iterdir()])
+
+    pairs: list[list[str]] = []
     table = go()
     assert stepped == [1, 2, 1, 2]
+    assert pairs == [pairs[0]] * 4, "both train on the same"
+    assert len(pairs[0]) == 1
     assert {made.name for made in table} == {"learning_rate=1e-3,loss=nca", "learning_rate=1e-4,loss=nca"}
     assert all(0 <= made.scores["hidden synonyms/acc@5"] <= 1 for made in table)
     assert table[0].untrained == table[1].untrained
