@@ -62,7 +62,7 @@ def test_what_is_wrong_is_an_answer_of_an_actor(linker: Path, tmp_path: Path, mo
     assert "is not the linker that this work was begun with" in TaskLinker(str(other), str(work.folder))(task)["error"]
     actor = TaskLinker(str(linker), str(work.folder))
     (work.folder / "mentions").rename(tmp_path / "aside")
-    assert "No such file" in actor(task)["error"]
+    assert "000000.keys.npy is missing" in actor(task)["error"]
     assert actor(task)["mentions"] == 0
     (tmp_path / "aside").rename(work.folder / "mentions")
     assert actor(task)["error"] == ""

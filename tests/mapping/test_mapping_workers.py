@@ -130,12 +130,20 @@ work({str(work.folder)!r}, {str(linker)!r})
         assert worker.wait(timeout=60) == 0
 
 
-def test_what_a_worker_says_at_its_end_is_told(linker: Path, source: Path, tmp_path: Path) -> None:
+def test_what_a_worker_says_at_its_end_is_told(
+    linker: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onoma.mapping.process_pool._START", "raise ValueError('spoilt')")
+    with pytest.raises(UnavailableError, match=r"A worker process died \(status 1: ValueError: spoilt\)"):
+        map_table(linker, source, tmp_path / "y.csv", column="mention", workers=2)
+
+
+def test_what_a_worker_refuses_is_told_in_its_words(linker: Path, source: Path, tmp_path: Path) -> None:
     def spoil(_done: int, _total: int | None, what: str) -> None:
         if what == "linking":
             (tmp_path / ".y.csv.map" / "mentions" / "000000.keys.npy").write_bytes(b"")
 
-    with pytest.raises(UnavailableError, match=r"A worker process died \(status 1: .*\)"):
+    with pytest.raises(UnavailableError, match=r"keys\.npy is not a readable array .*\(A worker process said so\.\)"):
         map_table(linker, source, tmp_path / "y.csv", column="mention", workers=2, progress=spoil)
 
 

@@ -19,7 +19,6 @@ from typing import Literal
 from onoma.errors import InputError, checked_path
 from onoma.files.byte_order_marks import without_byte_order_mark
 from onoma.files.csv_problems import csv_problem
-from onoma.files.text_files import whole_file
 from onoma.linking.abbreviations import BRACKETS, one_line
 from onoma.linking.links import check_text
 
@@ -253,6 +252,8 @@ def _ends_with(text: str, long: str) -> bool:
 
 def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
     """Number and fields of each line that is neither blank nor the heading, the short form first."""
+    from onoma.files.text_files import whole_file  # with polars, which linking does without
+
     lines = without_byte_order_mark(whole_file(file), file).splitlines()
     decoded = (_table_line(raw, number, file) for number, raw in enumerate(lines, 1))
     # In a .tsv a quote is an ordinary character.
