@@ -272,3 +272,14 @@ def test_every_trainer_refuses_a_recipe_of_another_kind(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=r"training is told by a .*; found .*Recipe"):
             train()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_of_a_base_in_a_folder_the_name_alone_is_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "models" / "mine")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for base in ("models/mine", "~/models/mine", str(tmp_path / "models" / "mine"), "./link", str(tmp_path / "mine")):
+        assert TrainingConfig(base=base, steps=1).to_publish()["base"] == "mine"
+    for base in ("onoma-mini", "someone/mine"):
+        assert TrainingConfig(base=base, steps=1).to_publish()["base"] == base

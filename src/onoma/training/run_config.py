@@ -125,7 +125,7 @@ class RunConfig(BaseModel):
     def to_publish(self) -> dict[str, Any]:
         """The settings as what is trained tells them: of a base in a folder its name alone, no path of a user's."""
         settings = self.model_dump(mode="json")
-        place = Path(self.base)
+        place = Path(self.base).expanduser()
         return {**settings, "base": place.resolve().name} if place.is_absolute() or place.is_dir() else settings
 
 
