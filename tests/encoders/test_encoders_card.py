@@ -390,7 +390,7 @@ def test_what_it_was_trained_on_and_its_licence(trained: Path, tmp_path: Path) -
     assert "| licence | not said; usually terms |" in text
     assert "| SNOMEDCT\\_US | 2026\\_03 | 9 | SNOMED CT, US Edition | IHTSDO |" in text
     assert "| MSH |  | 0 |  |  |" in text
-    assert "**Restricted:** SNOMEDCT\\_US (level 9): terms of their own" in text
+    assert "**Restricted:** SNOMEDCT\\_US (level 9): see section 12" in text
     assert encoder_info(folder).learnt_from == [umls, mondo]
     add_to_card(folder, licence="MIT")
     add_to_card(folder)

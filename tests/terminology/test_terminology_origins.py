@@ -21,7 +21,7 @@ C2|ENG|P|L4|PF|S4|Y|A4|||4|NEW|PT|4|Gout|2|N||
 MRSAB = """\
 C9|C8|SNOMEDCT_US_2025|SNOMEDCT_US|earlier|SNOMEDCT||||||||9|1|1||||ENG|UTF-8|N|Y|||
 C9|C8|SNOMEDCT_US_2026|SNOMEDCT_US|SNOMED CT, US Edition|SNOMEDCT||||||Jane Doe||9|1|1||||ENG|UTF-8|Y|Y||cite IHTSDO|
-C9|C8|MDRGER28|MDRGER|MedDRA, German|MDR||||||||3|1|1||||GER|UTF-8|Y|Y|||
+C9|C8|MDRGER28|MDRGER|MedDRA, German|MDR|||||||||1|1||||GER|UTF-8|Y|Y|||
 C9|C8|MSH2026|MSH|MeSH|MSH||||||||0|1|1||||ENG|UTF-8|Y|Y||cite NLM|
 C9|C8|CPT2026|CPT|CPT|CPT||||||||3|1|1||||ENG|UTF-8|Y|Y||AMA|
 """
@@ -30,6 +30,7 @@ SNOMED = {
     "citation": "cite IHTSDO",
 }  # fmt: skip
 MEDDRA = {"source": "MDRGER", "name": "MedDRA, German", "version": "MDRGER28", "restriction_level": "3"}
+"""Its level is in MRCONSO alone."""
 MESH = {"source": "MSH", "name": "MeSH", "version": "MSH2026", "restriction_level": "0", "citation": "cite NLM"}
 NEW = {"source": "NEW", "restriction_level": "2"}
 """Not in MRSAB: as MRCONSO has it."""
@@ -104,8 +105,15 @@ def test_what_is_made_of_it_tells_it_too(umls: Path, tmp_path: Path) -> None:
 def test_information_for_a_person(umls: Path, tmp_path: Path) -> None:
     told = str(Terminology.open(umls).info())
     assert "read from          2026AA (umls), licence: not said; usually UMLS Metathesaurus licence" in told
-    assert "restricted         MDRGER (level 3), NEW (level 2), SNOMEDCT_US (level 9): terms of their own" in told
+    assert "restricted         MDRGER (level 3), NEW (level 2), SNOMEDCT_US (level 9): see section 12" in told
     import_terminology("umls", tmp_path / "2026AA", tmp_path / "free", options={"sources": "MSH"}, licence="ours")
     told = str(Terminology.open(tmp_path / "free").info())
     assert "licence: ours" in told
     assert "restricted" not in told
+    (tmp_path / "2026AA" / "MRSAB.RRF").unlink()
+    (tmp_path / "2026AA" / "MRCONSO.RRF").write_text(MRCONSO.replace("|2|N||", "||N||"))
+    licence = "ours\udce9"  # a byte that is no UTF-8, as Python has it of a command line
+    import_terminology("umls", tmp_path / "2026AA", tmp_path / "odd", licence=licence)
+    told = str(Terminology.open(tmp_path / "odd").info())
+    assert "licence: ours\\xe9" in told
+    assert told.endswith("appendices; level not known of NEW")

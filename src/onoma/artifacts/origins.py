@@ -46,20 +46,20 @@ def without_origins(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def licence_in_words(origin: Mapping[str, Any]) -> str:
-    """The licence, or that nobody said it, and what is usual."""
-    return str(origin.get("licence") or f"not said; usually {origin.get('usual_licence', 'not known')}")
+    """The licence, or that nobody said it, and what is usual where that is known."""
+    usual = origin.get("usual_licence")
+    return str(origin.get("licence") or (f"not said; usually {usual}" if usual else "not said"))
 
 
 def restrictions_in_words(origins: Iterable[Mapping[str, Any]]) -> str:
-    """Which source vocabularies have a level of restriction above 0 (SRL); "" if none is known to have one."""
-    found: dict[str, str] = {}
+    """Which source vocabularies have a level of restriction (SRL) other than 0, or none that is known; "" if none."""
+    levels: dict[str, str] = {}
     for one in (one for origin in origins for one in origin.get("source_vocabularies", ())):
-        if (level := one.get("restriction_level", "0")) != "0":
-            found[one["source"]] = max(level, found.get(one["source"], ""))
-    if not found:
-        return ""
-    named = ", ".join(f"{source} (level {found[source]})" for source in sorted(found))
-    return f"{named}: terms of their own beyond the UMLS licence, see its appendix 1"
+        levels[one["source"]] = max(one.get("restriction_level", ""), levels.get(one["source"], ""))
+    restricted = [f"{source} (level {level})" for source, level in sorted(levels.items()) if level not in {"", "0"}]
+    unknown = [source for source, level in sorted(levels.items()) if not level]
+    parts = [f"{', '.join(restricted)}: see section 12 of the UMLS licence and its appendices"] if restricted else []
+    return "; ".join([*parts, *([f"level not known of {', '.join(unknown)}"] if unknown else [])])
 
 
 def origins_in_rows(origins: Sequence[Mapping[str, Any]], label: str = "read from") -> list[tuple[str, str]]:

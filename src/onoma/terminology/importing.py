@@ -33,7 +33,7 @@ def _names_below(source: Path, files: Sequence[Path]) -> dict[str, Path]:
 
 
 def _text(name: str) -> str:
-    """The name of a file, which may be any bytes, as a manifest can hold it."""
+    """What a command line gave, such as a file's name, which may be any bytes, as a manifest can hold it."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
@@ -147,7 +147,7 @@ def import_terminology(
 
 def _terms(usual_licence: str, licence: str | None, found: SourceTables, tables: TerminologyTables) -> dict[str, Any]:
     """What the manifest says of licences and of whose content is in the tables."""
-    said = {} if licence is None or not licence.strip() else {"licence": " ".join(licence.split())}
+    said = {} if licence is None or not licence.strip() else {"licence": _text(" ".join(licence.split()))}
     if found.origins:
         return {"origins": [{**one, **said} for one in found.origins]}
     with_sources = (tables.names, tables.relations, tables.definitions, tables.cross_references)

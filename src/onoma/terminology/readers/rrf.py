@@ -170,18 +170,18 @@ class Vocabularies:
     def told(self, release: Release, reading: Reading) -> list[dict[str, str]]:
         """Of each source ``source`` and ``restriction_level``, by MRSAB also ``name``, ``version``, ``citation``.
 
-        MRSAB has the last word on the level. Columns: UMLS Reference Manual, 3.3.16.
+        MRSAB has the last word on the level where it gives one. Columns: UMLS Reference Manual, 3.3.16.
         """
-        found = {
-            source: {"source": source, "restriction_level": level}
-            for source, level in self._levels.table().sort("SAB", "SRL").iter_rows()
-        }
+        levels = dict(self._levels.table().sort("SAB", "SRL").iter_rows())  # the highest of a source
+        found = {source: {"source": source, "restriction_level": level} for source, level in levels.items()}
         columns = {"VSAB": "version", "SON": "name", "SRL": "restriction_level", "SCIT": "citation"}
         is_a_source = column_check(release.family, "RSAB", "the short name of a source", "SON")
         for rows in release.rows("SAB", ("RSAB", "CURVER", *columns), reading, (is_a_source,)):
             for row in rows.sort("CURVER").iter_rows(named=True):  # N before Y: the current version counts
-                known = found.setdefault(row["RSAB"], {"source": row["RSAB"]})
-                known |= {column: row[name].strip() for name, column in columns.items()}
+                source = row["RSAB"]
+                known = {column: row[name].strip() for name, column in columns.items()}
+                known["restriction_level"] = known["restriction_level"] or levels.get(source, "")
+                found[source] = {"source": source, **known}
         named = sorted(source for source in found if source.strip())
         return [{key: value for key, value in found[source].items() if value.strip()} for source in named]
 

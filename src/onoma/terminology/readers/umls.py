@@ -23,7 +23,7 @@ MRCUI        retired CUIs: obsolete concepts, replaced by CUI2 where REL is SY (
              ``retired=no`` leaves them out
 MRRANK       with ``codes``: which term types of a source are preferred
 MRSAB        of the sources whose names are kept: name, version, level of restriction (SRL), how to cite it; they stand
-             in the manifest, and `onoma terminology info` shows them. Without it the level is that in MRCONSO
+             in the manifest, and `onoma terminology info` shows them. Where it has no level, that in MRCONSO counts
 ===========  =====================================================================================================
 
 The preferred name of a concept: not suppressed before suppressed, then English, then TS=P, STT=PF, ISPREF=Y, then the
