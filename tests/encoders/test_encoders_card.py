@@ -443,7 +443,7 @@ def test_a_card_that_is_missing_is_written_anew_on_request(tmp_path: Path) -> No
     folder = save(tmp_path)
     (folder / "README.md").unlink()
     open_encoder(folder)
-    with pytest.raises(DamagedArtifactError, match=r"README\.md is missing"):
+    with pytest.raises(DamagedArtifactError, match=r"README\.md is missing.*--force"):
         add_to_card(folder)
     add_to_card(folder, overwrite=True)
     verify_artifact(folder)

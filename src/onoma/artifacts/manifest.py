@@ -276,14 +276,17 @@ def _check_files(folder: Path, manifest: Manifest, *, in_full: bool, card_may_di
         file = folder / name
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise DamagedArtifactError(f"{folder}: the manifest names '{name}', which lies outside the folder.")
+        if name == CARD_NAME:
+            if not file.is_file() or sha256_file(file) != entry.sha256:
+                is_what = "is another than Onoma wrote" if file.is_file() else "is missing"
+                raise DamagedArtifactError(
+                    f"{folder}: its card {name} {is_what}, which is no harm if somebody meant it; all other files are "
+                    "as they were written. To write an encoder's anew: onoma encoder card --force."
+                )
+            continue
         if not file.is_file():
             raise DamagedArtifactError(f"{folder}: the file {name} is missing. Make the folder again.")
         size = file.stat().st_size
-        if name == CARD_NAME and (size != entry.bytes or sha256_file(file) != entry.sha256):
-            raise DamagedArtifactError(
-                f"{folder}: its card {name} is another than Onoma wrote, which is no harm if somebody edited it; all "
-                "other files are as they were written. To write an encoder's anew: onoma encoder card --force."
-            )
         if size != entry.bytes:
             raise DamagedArtifactError(
                 f"{folder}: the file {name} has {size} bytes; {entry.bytes} were written. Make the folder again."
