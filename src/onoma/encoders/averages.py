@@ -11,12 +11,7 @@ from typing import Any
 
 import torch
 
-from onoma.artifacts import (
-    Parent,
-    carried_origins,
-    holds,
-    read_manifest,
-)
+from onoma.artifacts import Parent, carried_origins, holds, read_manifest
 from onoma.encoders.adapters import is_adapter_name
 from onoma.encoders.folders import ENCODER_KIND, EncoderFolder, Origin
 from onoma.encoders.loading import load_folder

@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onoma.artifacts import (
-    Parent,
-    origins_of,
-    read_manifest,
-)
+from onoma.artifacts import Parent, origins_of, read_manifest
 from onoma.encoders.agreement import Agreement, read_agreements
 from onoma.encoders.folders import OnnxPrecision, Origin, family_of, is_adapted
 from onoma.encoders.json_files import read_json

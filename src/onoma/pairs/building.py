@@ -10,10 +10,7 @@ import numpy.typing as npt
 import polars as pl
 from tokenizers import Tokenizer
 
-from onoma.artifacts import (
-    carried_origins,
-    ensure_writable,
-)
+from onoma.artifacts import carried_origins, ensure_writable
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import ArtifactError, DamagedArtifactError, InputError, MismatchError, checked_path
 from onoma.pairs.languages import check_languages

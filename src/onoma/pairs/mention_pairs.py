@@ -11,10 +11,7 @@ import numpy.typing as npt
 import polars as pl
 from tokenizers import Tokenizer
 
-from onoma.artifacts import (
-    carried_origins,
-    ensure_writable,
-)
+from onoma.artifacts import carried_origins, ensure_writable
 from onoma.code_columns import codes_of_concept_expr, meant_codes_expr
 from onoma.codes import NO_CONCEPT, other_forms, other_forms_in_words
 from onoma.encoders.tokens import tokenizer_fingerprint

@@ -8,13 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from onoma.artifacts import (
-    Parent,
-    carried_origins,
-    ensure_writable,
-    without_origins,
-    write_artifact,
-)
+from onoma.artifacts import Parent, carried_origins, ensure_writable, without_origins, write_artifact
 from onoma.errors import InputError, MismatchError, check_several
 from onoma.pairs.labelled_names import merge_labelled_names
 from onoma.pairs.pair_set import FORMAT_VERSION, KIND, PairSet

@@ -12,13 +12,7 @@ import numpy.typing as npt
 import polars as pl
 from tokenizers import Tokenizer
 
-from onoma.artifacts import (
-    Manifest,
-    carried_origins,
-    ensure_writable,
-    open_artifact,
-    write_artifact,
-)
+from onoma.artifacts import Manifest, carried_origins, ensure_writable, open_artifact, write_artifact
 from onoma.artifacts.arrays import load_array
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import DamagedArtifactError, InputError, check_several, checked_path, did_you_mean
