@@ -18,6 +18,8 @@ import pytest
 
 from commands import invoke, run
 from onoma.artifacts import read_manifest
+from onoma.encoders.loading import load_packed
+from onoma.encoders.saving import save_encoder
 from onoma.errors import DamagedArtifactError, OnomaError
 from tiny import make_terminology, tiny_encoder
 
@@ -236,13 +238,15 @@ def test_verify_for_programs(place: Path, tmp_path: Path) -> None:
     assert "problem" not in whole
     assert sorted(parent["kind"] for parent in whole["made_from"]) == ["encoder", "terminology"]
     shutil.copytree(place / "linker", tmp_path / "linker")
-    (tmp_path / "linker" / "texts.utf8").unlink()
-    damaged = onoma("verify", tmp_path / "linker", "--json")
-    told = json.loads(damaged.stdout)
-    assert damaged.returncode == 1
-    assert (told["kind"], told["is_whole"], told["n_files"]) == ("linker", False, whole["n_files"])
-    assert "texts.utf8 is missing" in told["problem"]
-    assert told["problem"] in damaged.stderr
+    for missing in ("texts.utf8", "encoder/onoma.json"):  # the latter says what the encoder learnt
+        (tmp_path / "linker" / missing).rename(tmp_path / "aside")
+        damaged = onoma("verify", tmp_path / "linker", "--json")
+        told = json.loads(damaged.stdout)
+        assert damaged.returncode == 1
+        assert (told["kind"], told["is_whole"], told["n_files"]) == ("linker", False, whole["n_files"])
+        assert f"{missing} is missing" in told["problem"]
+        assert told["problem"] in damaged.stderr
+        (tmp_path / "aside").rename(tmp_path / "linker" / missing)
     nothing = json.loads(onoma("verify", tmp_path / "none", "--json").stdout)
     assert set(nothing) == {"path", "is_whole", "problem"}
 
@@ -470,12 +474,12 @@ def test_what_is_made_of_a_terminology_tells_its_licence(place: Path, tmp_path: 
     for made, expected in {
         "of-mentions": [f"names of: {own}"],
         "pairs": [f"names of: {own}", f"names of: {base_names}"],
-        "tuned": [f"learnt from names of: {base_names}", f"learnt from names of: {own}"],
-        "tuned/adapter": [f"learnt from names of: {base_names}", f"learnt from names of: {own}"],
+        "tuned": [f"learnt names of: {base_names}", f"learnt names of: {own}"],
+        "tuned/adapter": [f"learnt names of: {base_names}", f"learnt names of: {own}"],
         "linker": [
-            f"names of: {own}", f"encoder learnt from names of: {base_names}", f"encoder learnt from names of: {own}"
+            f"names of: {own}", f"encoder learnt names of: {base_names}", f"encoder learnt names of: {own}"
         ],
-        "reranker": [f"learnt from names of: {base_names}", f"learnt from names of: {own}"],
+        "reranker": [f"learnt names of: {base_names}", f"learnt names of: {own}"],
     }.items():  # fmt: skip
         told = [line.strip() for line in run("verify", tmp_path / made).splitlines() if "names of" in line]
         assert told == expected, made
@@ -487,7 +491,29 @@ def test_what_is_made_of_a_terminology_tells_its_licence(place: Path, tmp_path: 
         text = (tmp_path / card / "README.md").read_text()
         assert "### Names of mine.tsv" in text
         assert "| licence | house rules |" in text
-        assert "| annotated mentions | 8 |" in text
+        assert "| annotated mentions read | 8 |" in text
+
+
+def test_verify_tells_what_an_encoder_of_the_catalogue_learnt(place: Path, tmp_path: Path) -> None:
+    """One trained from it too, and a linker's that learnt the names of the linker's terminology."""
+    data = {"vocabularies": ["MeSH (NLM's terms)", "HPO (HPO licence)"], "corpora": ["BC5CDR"]}
+    origins = read_manifest(place / "encoder").config["origins"]
+    config = {"training": {}, "before": data, "origins": [{**origins[0], "licence": "\x1b[31mours"}]}
+    save_encoder(load_packed(place / "base"), tmp_path / "encoder", config=config)
+    run("linker", "build", "--terminology", place / "t", "--encoder", tmp_path / "encoder", "-o", tmp_path / "linker")
+    learnt = [
+        "learnt names of: MeSH (NLM's terms), HPO (HPO licence)",
+        "learnt annotated mentions of: BC5CDR",
+        "learnt names of: mine.tsv (table), licence: \ufffd[31mours",
+    ]
+    for folder, expected in (("encoder", learnt), ("linker", [f"encoder {line}" for line in learnt])):
+        told = [line.strip() for line in run("verify", tmp_path / folder).splitlines() if "learnt" in line]
+        assert told == expected
+    found = json.loads(run("verify", tmp_path / "linker", "--json"))
+    assert found["learnt"] == {"encoder": data}
+    same = tmp_path / "same"
+    run("linker", "build", "--terminology", place / "t", "--encoder", place / "encoder", "-o", same)
+    assert json.loads(run("verify", same, "--json"))["origins"] == {"": origins, "encoder": origins}
 
 
 def test_no_word_of_mentions_and_no_path_in_what_is_published(place: Path, tmp_path: Path) -> None:

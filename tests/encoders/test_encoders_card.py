@@ -384,8 +384,8 @@ def test_what_it_was_trained_on_and_its_licence(trained: Path, tmp_path: Path) -
     assert "### Names of MON\\|DO" in text
     assert "### Names of 2026AA" in text
     assert row(text, "SHA-256 of mondo.obo") == f"`{'e' * 64}`"
-    assert row(text, "annotated mentions") == "1,234"
-    assert row(text, "sets of annotated mentions that it or its base learnt") == "2"
+    assert row(text, "annotated mentions read") == "1,234"
+    assert row(text, "sets of annotated mentions that it, its base or its teacher learnt") == "2"
     assert "| licence | CC-BY-4.0 |" in text
     assert "| licence | not said; usually terms |" in text
     assert "| SNOMEDCT\\_US | 2026\\_03 | 9 | SNOMED CT, US Edition | IHTSDO |" in text
@@ -476,16 +476,11 @@ def test_licences_as_the_hub_calls_them(tmp_path: Path, licence: str, on_the_hub
 
 def test_what_a_base_had_learnt_is_told(tmp_path: Path) -> None:
     """Whoever measures it must know that it has seen a benchmark's mentions."""
-    first = save(tmp_path, config={**CONFIG, "corpora": ["BC5CDR"], "vocabularies": ["MeSH"]})
-    for number in (1, 2):
-        encoder = load_packed(first)
-        with torch.no_grad():
-            next(encoder.parameters()).add_(0.01)
-        first = save_encoder(encoder, tmp_path / f"further-{number}", config=CONFIG).path
-        assert read_manifest(first).config["before"] == {"vocabularies": ["MeSH"], "corpora": ["BC5CDR"]}
-        text = read_card(first)[1]
-        assert "| its base: annotated mentions of | BC5CDR |" in text
-        assert "| its base: names of | MeSH |" in text
+    before = {"corpora": ["BC5CDR"], "vocabularies": ["MeSH"]}
+    for number, (more, whose) in enumerate([({}, "its base"), ({"teacher": "large"}, "its base or teacher")]):
+        _, text = read_card(save(tmp_path / str(number), config={**CONFIG, "before": before, **more}))
+        assert f"| {whose}: annotated mentions of | BC5CDR |" in text
+        assert f"| {whose}: names of | MeSH |" in text
 
 
 def test_a_copy_in_python_tells_what_its_source_tells(tmp_path: Path) -> None:

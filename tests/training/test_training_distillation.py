@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy.special import rel_entr, softmax
 
-from onoma.artifacts import open_artifact
+from onoma.artifacts import open_artifact, read_manifest
 from onoma.encoders import locate_tokenizer, open_encoder
 from onoma.encoders.folders import read_folder
 from onoma.encoders.loading import load_packed
@@ -253,11 +253,14 @@ def test_a_student_is_known_to_have_learnt_what_its_teacher_had(base: Path, tmp_
     taught, before = "a" * 64, "b" * 64
     plain = tiny_encoder(tmp_path / "plain", extra_tokens=WORDS, seed=7)
     for name, source, mentions in (("teacher", plain, taught), ("student", base, before)):
-        save_encoder(load_packed(source), tmp_path / name, config={"trained_mentions": [mentions]})
+        config = {"trained_mentions": [mentions], "vocabularies": [name], "before": {"corpora": ["BC5CDR"]}}
+        save_encoder(load_packed(source), tmp_path / name, config=config)
     terminology = make_terminology(tmp_path / "t", {word: [word] for word in WORDS})
     linker = build_linker(terminology, tmp_path / "teacher", tmp_path / "l")
     distil(config_for(tmp_path / "student", steps=1), linker, tmp_path / "e")
     assert read_folder(tmp_path / "e").trained_mentions == {taught, before}
+    told = read_manifest(tmp_path / "e").config["before"]
+    assert told == {"vocabularies": ["student", "teacher"], "corpora": ["BC5CDR"]}
 
 
 @pytest.mark.parametrize(

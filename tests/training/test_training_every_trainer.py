@@ -255,6 +255,20 @@ def test_development_mentions_that_the_base_was_trained_on_are_told(trainer: Tra
     assert [line for line in told if "these very mentions" in line] == [TRAINED_BEFORE.format("ill", "before")]
 
 
+def test_what_the_base_had_learnt_is_told(trainer: Trainer, tmp_path: Path) -> None:
+    """Whoever measures it must know that it has seen a benchmark's mentions; and of the base's base too."""
+    data = {"vocabularies": ["MeSH"], "corpora": ["BC5CDR"]}
+    names = {"source": "ours.csv", "format": "table", "source_files": {"ours.csv": "a" * 64}, "licence": "ours"}
+    config = {**data, "origins": [names]}
+    base = save_encoder(load_packed(trainer.values["base"]), tmp_path / "base", config=config).path
+    for out in (tmp_path / "first", tmp_path / "second"):
+        trainer.train(out, base=str(base), steps=1)
+        told = open_artifact(out, trainer.artifact).config
+        assert told["before"] == data
+        assert names in told["origins"]
+        base = out if trainer.artifact == "encoder" else base
+
+
 @pytest.mark.parametrize(
     ("stopped", "changes"),
     [

@@ -28,9 +28,9 @@ from onoma.artifacts.manifest import (
 from onoma.artifacts.origins import (
     carried_origins,
     licence_in_words,
+    manifests_within,
     origins_in_rows,
     origins_of,
-    origins_of_folder,
     restrictions_in_words,
     without_origins,
 )
@@ -63,10 +63,10 @@ __all__ = [
     "is_still",
     "leftovers",
     "licence_in_words",
+    "manifests_within",
     "open_artifact",
     "origins_in_rows",
     "origins_of",
-    "origins_of_folder",
     "read_manifest",
     "read_while_unchanged",
     "remove_leftovers",

@@ -69,9 +69,11 @@ def origins_in_rows(origins: Sequence[Mapping[str, Any]], label: str = "read fro
     return [*rows, ("restricted", restricted)] if restricted else rows
 
 
-def origins_of_folder(path: Path, manifest: Manifest) -> dict[str, list[dict[str, Any]]]:
-    """The origins of a folder, and of folders in it (a linker's encoder) that have others; by name, "" for its own."""
-    inner = sorted(name for name in manifest.files if name.endswith(f"/{MANIFEST_NAME}"))
-    found = {"": origins_of(manifest.config)}
-    found |= {name.rpartition("/")[0]: origins_of(read_manifest((path / name).parent).config) for name in inner}
-    return {name: origins for name, origins in found.items() if origins and (not name or origins != found[""])}
+def manifests_within(path: Path, manifest: Manifest) -> dict[str, Manifest]:
+    """The manifest of a folder, as "", and those of folders in it (a linker's encoder), by name.
+
+    An encoder's adapter is left out: what it learnt is what the encoder has learnt.
+    """
+    names = sorted(name for name in manifest.files if name.endswith(f"/{MANIFEST_NAME}"))
+    found = {name.rpartition("/")[0]: read_manifest((path / name).parent) for name in names}
+    return {"": manifest, **{name: inner for name, inner in found.items() if inner.kind != "adapter"}}

@@ -35,6 +35,7 @@ def info(encoder: EncoderName, as_json: Json = False) -> None:
     from onoma.artifacts import origins_in_rows
     from onoma.cli import show
     from onoma.encoders.information import encoder_info
+    from onoma.encoders.model_card import data_in_rows
 
     found = encoder_info(encoder)
     if as_json:
@@ -61,9 +62,8 @@ def info(encoder: EncoderName, as_json: Json = False) -> None:
         ("precision", "" if found.precision == "fp32" else f"{found.precision}, no fp32"),
         ("fingerprint", found.fingerprint),
         *((f"made from {parent.kind}", parent.fingerprint) for parent in found.made_from),
-        ("learnt names of", ", ".join(found.data.get("vocabularies", ()))),
-        ("learnt mentions of", ", ".join(found.data.get("corpora", ()))),
-        *origins_in_rows(found.learnt_from, "learnt from names of"),
+        *data_in_rows(found.data),
+        *origins_in_rows(found.learnt_from, "learnt names of"),
         ("written", found.created or ""),
         ("benchmark results", ", ".join(found.results)),
     ]

@@ -13,20 +13,24 @@ from onoma.cli.options import Database, Json
 if TYPE_CHECKING:
     from onoma.artifacts import Manifest
 
+_LEARNERS = ("encoder", "adapter", "reranker")
+"""Kinds of folders whose origins are those of names that were learnt, and are not in them."""
+
 
 def verify(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Any folder written by Onoma.")],
     database: Database = None,
     as_json: Json = False,
 ) -> None:
-    """Checksum every file of a folder that Onoma wrote, and say what it is made from: also which
-    files and vocabularies the names in it, or those that it learnt, came from, and under which licences.
+    """Checksum every file of a folder that Onoma wrote, and say what it is made from: also which files and vocabularies
+    the names in it, or those that it learnt, came from, and under which licences.
 
     Vectors that lie in PostgreSQL are read and compared too, if a database is named. With --json a folder that is not
     whole has its problem in the object too.
     """
-    from onoma.artifacts import origins_in_rows, origins_of_folder, read_manifest, verify_artifact
+    from onoma.artifacts import manifests_within, origins_in_rows, origins_of, read_manifest, verify_artifact
     from onoma.cli import show
+    from onoma.encoders.model_card import data_in_rows, data_of
     from onoma.errors import ArtifactError, ConfigError, InputError, MismatchError, OnomaError
     from onoma.files.sizes import size_in_words
     from onoma.indexes.pgvector_folder import TABLE_FILE, chosen_database, open_in_table
@@ -63,9 +67,14 @@ def verify(
     )
     for parent in manifest.parents:
         show.out.print(f"  made from: {parent.kind}, fingerprint {parent.fingerprint[:16]}")
-    for name, origins in origins_of_folder(folder, manifest).items():
-        for label, text in origins_in_rows(origins, _names_of(name, manifest.kind)):
-            show.out.print(f"  {label}: {text}")
+    for name, inner in manifests_within(folder, manifest).items():
+        learnt = inner.kind in _LEARNERS
+        told = [
+            *(data_in_rows(data_of([inner.config])) if learnt else ()),
+            *origins_in_rows(origins_of(inner.config), "learnt names of" if learnt else "names of"),
+        ]
+        for label, text in told:
+            show.out.print(show.plain(f"  {f'{name} {label}'.lstrip()}: {text}"))
     if in_table is not None:
         rows, mark = in_table
         show.out.print(f"  vectors in PostgreSQL: {show.count(rows, 'row')}, fingerprint {mark[:16]}")
@@ -73,14 +82,10 @@ def verify(
         show.remark("its vectors lie in PostgreSQL, and were not read: give --database for that")
 
 
-def _names_of(name: str, kind: str) -> str:
-    """What origins are called: those of names in a folder, or of names that an encoder in it learnt."""
-    return f"{name} learnt from names of".lstrip() if name or kind in {"encoder", "adapter", "reranker"} else "names of"
-
-
 def _facts(folder: Path, manifest: Manifest | None, *, problem: str | None = None) -> dict[str, Any]:
-    """What there is to say; the manifest of a folder that is not whole may not be readable."""
-    from onoma.artifacts import origins_of_folder
+    """What there is to say; the manifests of a folder that is not whole may not be readable."""
+    from onoma.artifacts import manifests_within, origins_of
+    from onoma.encoders.model_card import data_of
 
     facts: dict[str, Any] = {"path": str(folder), "is_whole": problem is None}
     if problem is not None:
@@ -93,8 +98,13 @@ def _facts(folder: Path, manifest: Manifest | None, *, problem: str | None = Non
             "n_bytes": sum(entry.bytes for entry in manifest.files.values()),
             "files_fingerprint": manifest.fingerprint,
             "made_from": [parent.model_dump() for parent in manifest.parents],
-            "origins": origins_of_folder(folder, manifest),
             "created": manifest.created,
             "onoma": manifest.onoma_version,
+        }
+    if manifest is not None and problem is None:
+        inner = manifests_within(folder, manifest)
+        facts["origins"] = {name: origins for name, one in inner.items() if (origins := origins_of(one.config))}
+        facts["learnt"] = {
+            name: data for name, one in inner.items() if one.kind in _LEARNERS and (data := data_of([one.config]))
         }
     return facts

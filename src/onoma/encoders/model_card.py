@@ -69,6 +69,11 @@ def data_of(configs: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
     return {key: names for key, names in found.items() if names}
 
 
+def data_in_rows(data: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    """Rows of a table for a person, of what `data_of` gives."""
+    return [(f"learnt {label}", ", ".join(data[key])) for key, label in _DATA.items() if key in data]
+
+
 def write_card(
     folder: Path, source: EncoderFolder, *, config: Mapping[str, Any], parents: Sequence[Parent], seed: int | None
 ) -> None:
@@ -250,12 +255,13 @@ def data_section(config: Mapping[str, Any], report: Mapping[str, Any], parents: 
     rows = [("trained before", str(config["earlier"]))] if config.get("earlier") else []
     rows += [("learnt from", f"the vectors of {config['teacher']}")] if config.get("teacher") else []
     rows += [(what, f"{told[what]:,}") for what in ("pairs", "queries", "names", "concepts") if what in told]
-    for part, whose in ((config.get("before", {}), "its base: "), (config, "")):
+    before = "its base or teacher: " if config.get("teacher") else "its base: "
+    for part, whose in ((config.get("before", {}), before), (config, "")):
         rows += [(f"{whose}{label}", ", ".join(map(str, part[key]))) for key, label in _DATA.items() if part.get(key)]
     pairs: Mapping[str, Any] = config.get("pairs", {})
     rows += [(label, _shown(pairs[key])) for key, label in _PAIRS.items() if pairs.get(key) is not None]
     if mentions := sum(part["mentions"]["in_all"] for part in (pairs, *pairs.get("merged", ())) if "mentions" in part):
-        rows.append(("annotated mentions", f"{mentions:,}"))
+        rows.append(("annotated mentions read", f"{mentions:,}"))
     if pairs.get("hidden_names"):
         rows.append(("left out", "names set aside to measure it"))
     merged: Sequence[Mapping[str, Any]] = pairs.get("merged", ())
@@ -265,7 +271,7 @@ def data_section(config: Mapping[str, Any], report: Mapping[str, Any], parents: 
         said = [(label, part[key]) for key, label in _PAIRS.items() if part.get(key) is not None]
         rows += [(f"set {number}: {label}", _shown(value)) for label, value in said]
     if learnt := config.get("trained_mentions"):
-        rows.append(("sets of annotated mentions that it or its base learnt", str(len(learnt))))
+        rows.append(("sets of annotated mentions that it, its base or its teacher learnt", str(len(learnt))))
     rows += [(f"fingerprint of the {parent.kind}", f"`{parent.fingerprint}`") for parent in parents]
     rows += [("fingerprint of the terminology", f"`{one}`") for one in config.get("terminology", ())]
     return "\n\n".join(["## What it was trained on", table(("", ""), rows), *_origins(config)])

@@ -29,13 +29,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onoma.artifacts import (
-    CARD_NAME,
-    Parent,
-    read_manifest,
-    sha256_file,
-    write_artifact,
-)
+from onoma.artifacts import CARD_NAME, Parent, read_manifest, sha256_file, write_artifact
 from onoma.encoders.agreement import read_agreements, write_agreements
 from onoma.encoders.folders import (
     ABOUT_NAME,
@@ -48,7 +42,7 @@ from onoma.encoders.folders import (
     onnx_name,
 )
 from onoma.encoders.json_files import read_json, write_json
-from onoma.encoders.model_card import TRAIN_NAME, data_of, write_card
+from onoma.encoders.model_card import TRAIN_NAME, write_card
 from onoma.encoders.sources import locate_encoder
 from onoma.encoders.tokens import load_tokenizer, tokenizer_fingerprint
 from onoma.encoders.weight_files import WEIGHTS_INDEX
@@ -136,8 +130,6 @@ def save_encoder(
         sparse_weight=sparse_weight,
     )
     training: Mapping[str, Any] = (config or {}).get("training", {})
-    if training and encoder.source.is_own and (before := data_of([read_manifest(encoder.source.path).config])):
-        config = {**(config or {}), "before": before}
     with write_artifact(out, ENCODER_KIND, config=config, parents=parents, seed=seed, overwrite=overwrite) as folder:
         title = name or Path(out).name
         model = write_model(

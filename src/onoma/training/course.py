@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import torch
 
 from onoma.artifacts import carried_origins, read_manifest
+from onoma.encoders.model_card import data_of
 from onoma.encoders.packed import PackedEncoder
 from onoma.training.averaging import WeightAverage
 from onoma.training.batches import Batches
@@ -163,16 +164,26 @@ class Course(ABC, Generic[Settings, Done]):
             "development": [measure.about() for measure in self.measures],
         }
 
-    def about_saved(self, report: TrainingReport, *, mentions: Collection[str] = (), **more: Any) -> dict[str, Any]:
-        """What the manifest of the saved folder says of the run, and ``more``; the base's origins are its own too.
+    def about_saved(
+        self,
+        report: TrainingReport,
+        *,
+        mentions: Collection[str] = (),
+        teachers: Sequence[Mapping[str, Any]] = (),
+        **more: Any,
+    ) -> dict[str, Any]:
+        """What the manifest of the saved folder says of the run, and ``more``; what the base learnt, it has learnt too.
 
         Args:
             report: Of the run.
             mentions: Fingerprints of the annotated mentions that it learnt from, itself or by its teacher, unless its
                 pairs say so.
+            teachers: Settings of the manifests of encoders that it learnt from: what they learnt, it has learnt too.
+            more: What else to say; with the origins of what it was trained on.
         """
         source = self.encoder.source
         of_base = read_manifest(source.path).config if source and source.is_own else {}
+        before = data_of([of_base, *teachers])
         learnt_from = {*mentions, *(source.trained_mentions if source else ())}
         return {
             "training": report.config,
@@ -180,7 +191,8 @@ class Course(ABC, Generic[Settings, Done]):
             "ran_on": self.ran_on,
             "base_fingerprint": report.base,
             **more,
-            **carried_origins(of_base, more),
+            **carried_origins(of_base, *teachers, more),
+            **({"before": before} if before else {}),
             **({"trained_mentions": sorted(learnt_from)} if learnt_from else {}),
             "development": report.data["development"],
         }

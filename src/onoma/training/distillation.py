@@ -166,16 +166,16 @@ class _Distillation(Course[DistillationConfig, DistillationStepReport]):
 
     def save(self, out: Path, report: TrainingReport) -> None:
         manifest, teacher = self._linker.manifest, self._linker.encoder.folder
-        teacher_config = read_manifest(teacher.path).config if teacher.is_own else {}
         save_encoder(
             self.encoder,
             out,
             config=self.about_saved(
                 report,
                 mentions=teacher.trained_mentions,
+                teachers=[read_manifest(teacher.path).config] if teacher.is_own else [],
                 teacher=self._linker.encoder_name,
                 terminology=[parent.fingerprint for parent in manifest.parents if parent.kind == "terminology"],
-                **carried_origins(teacher_config, manifest.config),
+                **carried_origins(manifest.config),
             ),
             parents=(manifest.as_parent(),),
             seed=self.config.seed,
