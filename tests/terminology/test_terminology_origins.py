@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sample_omop import concept, write_omop
 from sample_rrf import RXNORM_TABLES
 
 from onoma.artifacts import origins_of, read_manifest
@@ -47,19 +49,19 @@ def umls(tmp_path: Path) -> Path:
     return tmp_path / "umls"
 
 
-def vocabularies(folder: Path) -> list[dict[str, Any]]:
+def vocabularies_of(folder: Path) -> list[dict[str, Any]]:
     origins = origins_of(read_manifest(folder).config)
     return [one for origin in origins for one in origin.get("source_vocabularies", ())]
 
 
 def test_source_vocabularies_of_what_was_kept(umls: Path, tmp_path: Path) -> None:
-    assert vocabularies(umls) == [MEDDRA, MESH, NEW, SNOMED]
+    assert vocabularies_of(umls) == [MEDDRA, MESH, NEW, SNOMED]
     for options in ({"languages": "en"}, {"codes": "MSH,SNOMEDCT_US,NEW", "languages": "en"}):
         import_terminology("umls", tmp_path / "2026AA", tmp_path / "some", options=options, overwrite=True)
-        assert vocabularies(tmp_path / "some") == [MESH, NEW, SNOMED]
+        assert vocabularies_of(tmp_path / "some") == [MESH, NEW, SNOMED]
     (tmp_path / "2026AA" / "MRSAB.RRF").unlink()
     import_terminology("umls", tmp_path / "2026AA", tmp_path / "some", overwrite=True)
-    levels = {one["source"]: one["restriction_level"] for one in vocabularies(tmp_path / "some")}
+    levels = {one["source"]: one["restriction_level"] for one in vocabularies_of(tmp_path / "some")}
     assert levels == {"SNOMEDCT_US": "9", "MDRGER": "3", "MSH": "0", "NEW": "2"}
 
 
@@ -72,7 +74,7 @@ def test_source_vocabularies_of_rxnorm(tmp_path: Path) -> None:
     )
     import_terminology("rxnorm", tmp_path, tmp_path / "rxnorm")
     multum = {"source": "MMSL", "name": "Multum MediSource Lexicon", "version": "MMSL_2026", "restriction_level": "1"}
-    assert vocabularies(tmp_path / "rxnorm") == [multum, {"source": "RXNORM"}]
+    assert vocabularies_of(tmp_path / "rxnorm") == [multum, {"source": "RXNORM"}]
 
 
 def test_what_is_made_of_it_tells_it_too(umls: Path, tmp_path: Path) -> None:
@@ -99,7 +101,7 @@ def test_what_is_made_of_it_tells_it_too(umls: Path, tmp_path: Path) -> None:
         ("", ""), ("SNOMEDCT_US", "9"), ("MDRGER", "3"), ("MSH", "0"), ("NEW", "2"),
     }  # fmt: skip
     import_terminology("umls", tmp_path / "rrf", tmp_path / "back")
-    assert vocabularies(tmp_path / "back") == [MEDDRA, MESH, NEW, SNOMED]
+    assert vocabularies_of(tmp_path / "back") == [MEDDRA, MESH, NEW, SNOMED]
 
 
 def test_information_for_a_person(umls: Path, tmp_path: Path) -> None:
@@ -117,3 +119,101 @@ def test_information_for_a_person(umls: Path, tmp_path: Path) -> None:
     told = str(Terminology.open(tmp_path / "odd").info())
     assert "licence: ours\\xe9" in told
     assert told.endswith("appendices; level not known of NEW")
+
+
+OF_ITSELF = {
+    "obo": """\
+format-version: 1.2
+data-version: small/releases/2026-10-01
+property_value: dc:rights "Jane Doe" xsd:string
+property_value: dcterms:license https://creativecommons.org/licenses/by/4.0/
+property_value: owl:versionInfo "2026-10-01" xsd:string
+
+[Term]
+id: A:1
+name: gout
+""",
+    "obographs": json.dumps(
+        {
+            "graphs": [
+                {
+                    "id": "http://example.org/small.json",
+                    "meta": {
+                        "version": "http://example.org/releases/2026-10-01/small.json",
+                        "basicPropertyValues": [
+                            {"pred": "http://www.w3.org/2002/07/owl#versionInfo", "val": "2026-10-01"},
+                            {
+                                "pred": "http://purl.org/dc/terms/license",
+                                "val": "https://creativecommons.org/licenses/by/4.0/",
+                            },
+                        ],
+                    },
+                    "nodes": [{"id": "http://purl.obolibrary.org/obo/A_1", "lbl": "gout", "type": "CLASS"}],
+                    "edges": [],
+                }
+            ]
+        }
+    ),
+    "owl": """\
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix dcterms: <http://purl.org/dc/terms/> .
+<http://purl.obolibrary.org/obo/A_1> a owl:Class ; rdfs:label "gout" ; dcterms:license <http://example.org/other> .
+<http://example.org/small.owl> dcterms:license <https://creativecommons.org/licenses/by/4.0/> ; dcterms:rights "Jane" ;
+    owl:versionIRI <http://example.org/releases/2026-10-01/small.owl> ; owl:versionInfo " 2026-10-01 " ;
+    a owl:Ontology .
+""",
+}
+ENDINGS = {"obo": "obo", "obographs": "json", "owl": "ttl"}
+
+
+@pytest.mark.parametrize("format", OF_ITSELF)
+def test_release_and_licence_that_an_ontology_states(format: str, tmp_path: Path) -> None:
+    source = tmp_path / f"small.{ENDINGS[format]}"
+    source.write_text(OF_ITSELF[format])
+    import_terminology(format, source, tmp_path / "out")
+    (origin,) = origins_of(read_manifest(tmp_path / "out").config)
+    assert (origin["release"], origin["licence"]) == ("2026-10-01", "https://creativecommons.org/licenses/by/4.0/")
+    told = str(Terminology.open(tmp_path / "out").info())
+    assert f"({format}, release 2026-10-01), licence: https://creativecommons.org/licenses/by/4.0/" in told
+    import_terminology(format, source, tmp_path / "given", licence="ours")
+    assert origins_of(read_manifest(tmp_path / "given").config)[0]["licence"] == "ours"
+
+
+def test_a_release_without_a_word_for_it(tmp_path: Path) -> None:
+    for format, gone in (
+        ("obo", 'property_value: owl:versionInfo "2026-10-01" xsd:string\n'),
+        ("owl", 'owl:versionInfo " 2026-10-01 " ;'),
+    ):
+        source = tmp_path / f"small.{ENDINGS[format]}"
+        source.write_text(OF_ITSELF[format].replace(gone, "").replace("license", "contributor"))
+        import_terminology(format, source, tmp_path / format)
+        (origin,) = origins_of(read_manifest(tmp_path / format).config)
+        assert "licence" not in origin
+        assert origin["release"].split("releases/")[1].startswith("2026-10-01")
+
+
+def test_vocabularies_of_a_download_of_omop(tmp_path: Path) -> None:
+    vocabularies = [
+        ("None", "OMOP Standardized Vocabularies", "OMOP generated", "v5.0 31-AUG-26", "44819096"),
+        ("RxNorm", "RxNorm (NLM)", "http://www.nlm.nih.gov", "RxNorm 20260803", "44819104"),
+        ("SNOMED", "SNOMED CT", "http://www.snomed.org", "2026-02-01", "44819097"),
+        ("LOINC", "LOINC", "http://loinc.org", "", "44819102"),
+    ]
+    concepts = [
+        concept("1", "aspirin", "RxNorm", "1191"), concept("2", "gout", "SNOMED", "3"), concept("3", "pH", "LOINC", "4")
+    ]  # fmt: skip
+    write_omop(tmp_path, {"CONCEPT": concepts})
+    import_terminology("omop", tmp_path, tmp_path / "without")
+    assert vocabularies_of(tmp_path / "without") == []
+    lines = ["\t".join(row) for row in vocabularies]
+    heading = "vocabulary_id\tvocabulary_name\tvocabulary_reference\tvocabulary_version\tvocabulary_concept_id"
+    (tmp_path / "VOCABULARY.csv").write_text("\n".join([heading, *lines, ""]))
+    import_terminology("omop", tmp_path, tmp_path / "some", options={"vocabularies": "RxNorm,LOINC"})
+    assert vocabularies_of(tmp_path / "some") == [
+        {"source": "RxNorm", "name": "RxNorm (NLM)", "version": "RxNorm 20260803"},
+        {"source": "LOINC", "name": "LOINC"},
+    ]
+    told = str(Terminology.open(tmp_path / "some").info())
+    assert "release v5.0 31-AUG-26" in told
+    assert "level" not in told, "of UMLS and RxNorm alone"

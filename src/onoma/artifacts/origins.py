@@ -6,13 +6,14 @@ carries them on under the key ``origins``, so that whoever gets any of these fol
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from onoma.artifacts.manifest import MANIFEST_NAME, Manifest, read_manifest
 
-_OF_AN_IMPORT = ("source", "format", "source_files", "licence", "usual_licence", "source_vocabularies")
+_OF_AN_IMPORT = ("source", "format", "release", "source_files", "licence", "usual_licence", "source_vocabularies")
 
 
 def origins_of(*configs: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -22,10 +23,10 @@ def origins_of(*configs: Mapping[str, Any]) -> list[dict[str, Any]]:
         configs: Of the manifests.
 
     Returns:
-        ``source`` (name of the file or folder that was read), ``format``, ``source_files`` (name -> SHA-256),
-        ``licence`` (as who imported it said), ``usual_licence`` (of what is read in this format) and
-        ``source_vocabularies`` (of releases that unite several: ``source``, ``name``, ``version``,
-        ``restriction_level``, ``citation``); what is not known is missing.
+        ``source`` (name of the file or folder that was read), ``format``, ``release`` (as the source itself says it),
+        ``source_files`` (name -> SHA-256), ``licence`` (as who imported it said, else as the source itself says),
+        ``usual_licence`` (of what is read in this format) and ``source_vocabularies`` (of releases that unite several:
+        ``source``, ``name``, ``version``, ``restriction_level``, ``citation``); what is not known is missing.
     """
     found: list[dict[str, Any]] = []
     for config in configs:
@@ -52,9 +53,14 @@ def licence_in_words(origin: Mapping[str, Any]) -> str:
 
 
 def restrictions_in_words(origins: Iterable[Mapping[str, Any]]) -> str:
-    """Which source vocabularies have a level of restriction (SRL) other than 0, or none that is known; "" if none."""
+    """Which source vocabularies have a level of restriction (SRL) other than 0, or none that is known; "" if none.
+
+    Of origins without such levels, as downloads of OMOP are, nothing is told.
+    """
     levels: dict[str, str] = {}
-    for one in (one for origin in origins for one in origin.get("source_vocabularies", ())):
+    vocabularies = [origin.get("source_vocabularies", ()) for origin in origins]
+    with_levels = [one for one in vocabularies if any("restriction_level" in vocabulary for vocabulary in one)]
+    for one in itertools.chain.from_iterable(with_levels):
         levels[one["source"]] = max(one.get("restriction_level", ""), levels.get(one["source"], ""))
     restricted = [f"{source} (level {level})" for source, level in sorted(levels.items()) if level not in {"", "0"}]
     unknown = [source for source, level in sorted(levels.items()) if not level]
@@ -64,7 +70,10 @@ def restrictions_in_words(origins: Iterable[Mapping[str, Any]]) -> str:
 
 def origins_in_rows(origins: Sequence[Mapping[str, Any]], label: str = "read from") -> list[tuple[str, str]]:
     """Rows of a table for a person: each origin with its licence, and what is restricted."""
-    rows = [(label, f"{one['source']} ({one['format']}), licence: {licence_in_words(one)}") for one in origins]
+    rows = []
+    for one in origins:
+        release = f", release {one['release']}" if one.get("release") else ""
+        rows.append((label, f"{one['source']} ({one['format']}{release}), licence: {licence_in_words(one)}"))
     restricted = restrictions_in_words(origins)
     return [*rows, ("restricted", restricted)] if restricted else rows
 

@@ -282,7 +282,9 @@ def _origins(config: Mapping[str, Any]) -> list[str]:
     origins = origins_of(config)
     parts = []
     for one in origins:
-        rows = [("read as", str(one["format"])), ("licence", licence_in_words(one))]
+        rows = [("read as", str(one["format"]))]
+        rows += [("release", one["release"])] if one.get("release") else []
+        rows.append(("licence", licence_in_words(one)))
         rows += [(f"SHA-256 of {file}", f"`{checksum}`") for file, checksum in one.get("source_files", {}).items()]
         parts += [f"### Names of {plain(one['source'])}", table(("", ""), rows)]
         if vocabularies := one.get("source_vocabularies"):

@@ -87,6 +87,8 @@ class SourceTables:
         paths: Table name to file, where it is not ``path``.
         source_vocabularies: Of a release that unites several: what is known of each, see `onoma.artifacts.origins_of`.
         origins: Of a folder that was made of what others published: what it says of these.
+        release: Which one it is, as the source itself says; "": it does not.
+        licence: Under which it was published, likewise.
     """
 
     path: Path
@@ -101,6 +103,8 @@ class SourceTables:
     paths: dict[str, Path] = field(default_factory=dict)
     source_vocabularies: Sequence[Mapping[str, str]] = ()
     origins: Sequence[Mapping[str, Any]] = ()
+    release: str = ""
+    licence: str = ""
 
 
 def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:

@@ -92,7 +92,8 @@ def import_terminology(
         overwrite: Replace a terminology at ``out``.
         options: Of the format, as text or typed.
         licence: Under which it may be used, in SPDX's words or your own: what is made of it says so too. Unset: as
-            the record beside a file that was fetched says, else that it was not said, and what is usual for the format.
+            the source itself says (ontologies do), else as the record beside a file that was fetched says, else that
+            it was not said, and what is usual for the format.
         progress: Called with (rows done, rows in all or ``None``, what is read).
 
     Raises:
@@ -115,7 +116,7 @@ def import_terminology(
         hashes = {name: executor.submit(sha256_file, path) for name, path in files.items()}
         tables = assemble(found, reading)
     rejects = reading.rejects
-    licence = fetched_licence(Path(source)) if licence is None else licence
+    licence = licence or found.licence or fetched_licence(Path(source))
     write_terminology(
         out,
         tables,
@@ -153,4 +154,5 @@ def _terms(usual_licence: str, licence: str | None, found: SourceTables, tables:
     with_sources = (tables.names, tables.relations, tables.definitions, tables.cross_references)
     used = {source for table in with_sources for source in table["source"].unique()}
     known = [dict(one) for one in found.source_vocabularies if one["source"] in used]
+    said |= {"release": found.release} if found.release else {}
     return {**said, "usual_licence": usual_licence, **({"source_vocabularies": known} if known else {})}

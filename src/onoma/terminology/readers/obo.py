@@ -26,7 +26,9 @@ def                    a definition
 Typedef and Instance frames are no concepts. A term frame without a name that is not obsolete mostly refers to a term of
 another ontology; it is counted and left out. ``source`` is the prefix of the term's id. Comments (``!``), escapes and
 trailing qualifiers are read as the format says. Not read: ``intersection_of``, ``union_of``, ``disjoint_from``,
-``subset``, ``comment``, where definitions and synonyms come from, and what the header imports (which is counted).
+``subset``, ``comment``, where definitions and synonyms come from, and what the header imports (which is counted). Of
+itself an ontology says its release (``data-version``, ``property_value: owl:versionInfo``) and its licence
+(``property_value: dcterms:license``).
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ from onoma.terminology.readers.ontology import (
     note_imports,
     tables_from_terms,
     with_equivalents,
+    with_head,
 )
 
 
@@ -81,11 +84,12 @@ def read_obo(source: str, options: OntologyOptions, reading: Reading) -> SourceT
     file = only_file(Path(source))
     _refuse_other_formats(file)
     equivalents: list[tuple[list[str], int | None]] = []
+    said: list[tuple[str, str]] = []
     wanted = WantedPrefixes(options, reading)
-    terms = _terms(file, equivalents, options, wanted, reading)
+    terms = _terms(file, equivalents, said, options, wanted, reading)
     tables = tables_from_terms(terms, path=file.path, language=options.language, reading=reading)
     wanted.check(file.path)
-    return with_equivalents(tables, equivalents, reading)
+    return with_head(with_equivalents(tables, equivalents, reading), said)
 
 
 def _refuse_other_formats(file: SourceFile) -> None:
@@ -105,6 +109,7 @@ def _refuse_other_formats(file: SourceFile) -> None:
 def _terms(
     file: SourceFile,
     equivalents: list[tuple[list[str], int | None]],
+    said: list[tuple[str, str]],
     options: OntologyOptions,
     wanted: WantedPrefixes,
     reading: Reading,
@@ -119,6 +124,7 @@ def _terms(
             if isinstance(frame, fastobo.header.HeaderFrame):
                 header = _Header(frame)
                 note_imports(header.imports, reading)
+                said += header.said
             if isinstance(frame, fastobo.instance.InstanceFrame):
                 reading.note("individuals (instances of concepts), left out", 1)
             if not isinstance(frame, fastobo.term.TermFrame):
@@ -188,6 +194,8 @@ class _Header:
         self.relation_of: dict[str, str] = {}
         """How cross-references relate, by the prefix of their code."""
         self.imports: list[str] = []
+        self.said: list[tuple[str, str]] = []
+        """Of the ontology itself, by property."""
         for clause in clauses:
             tag = clause.raw_tag()
             if isinstance(clause, fastobo.header.UnreservedClause):  # a tag of their own, however it is spelt
@@ -198,6 +206,11 @@ class _Header:
                 self.imports.append(_unescaped(clause.reference))
             elif tag in _RELATION_OF_MACRO:
                 self.relation_of[clause.idspace] = _RELATION_OF_MACRO[tag]
+            elif tag == "data-version":
+                self.said.append((tag, clause.version))
+            elif tag == "property_value":
+                statement = clause.property_value
+                self.said.append((str(statement.relation), str(statement.value)))
 
 
 def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, str], reading: Reading) -> None:

@@ -28,7 +28,8 @@ Nodes of type INDIVIDUAL and of no type are no concepts; they are counted. A nod
 only refers to a term of another ontology; it is counted too. A node that several graphs describe counts where it has a
 label first. Not read: ``logicalDefinitionAxioms``, ``domainRangeAxioms``, ``propertyChainAxioms``, ``subsets``,
 ``comments``, and the sources (``xrefs``) of definitions and synonyms. OBO Graphs have no languages: option
-``language``.
+``language``. A graph's meta says which release it is (owl:versionInfo, else ``version``), and its licence
+(dcterms:license).
 
 A document is read node by node, whatever its size. The same model in YAML is not read.
 """
@@ -71,6 +72,7 @@ from onoma.terminology.readers.ontology import (
     text_problem,
     with_default_type,
     with_equivalents,
+    with_head,
 )
 
 _REPLACED_BY = (OBO + "IAO_0100001", "IAO:0100001")
@@ -174,6 +176,8 @@ class _Document:
         self._equivalents: list[tuple[list[str], int | None]] = []
         self._property_names: dict[str, str] = {}
         self._default_namespace = ""
+        self._said: list[tuple[str, str]] = []
+        """Of the ontology itself, by property."""
         self._graph_of: dict[str, int] = {}
 
     def terms(self) -> Iterator[OntologyTerm]:
@@ -196,6 +200,8 @@ class _Document:
             elif part == "equivalentNodesSets":
                 nodes = self._parsed(_EQUIVALENT_NODES, value)
                 self._equivalents.append(([self._code_of(code) for code in nodes.nodeIds] if nodes else [], value.line))
+            elif value.place[2:] == ("meta", "version") and isinstance(value.value, str):
+                self._said.append(("version", value.value))
             elif value.place[2:] == ("meta", "basicPropertyValues"):
                 self._read_graph_meta(self._parsed(_STATEMENTS, value) or [])
         if not has_graph:
@@ -217,7 +223,7 @@ class _Document:
         tables = dataclasses.replace(tables, relations=pl.concat([tables.relations, edges]))
         if self._default_namespace:
             tables = with_default_type(tables, self._default_namespace)
-        return with_equivalents(tables, self._equivalents, self._reading)
+        return with_head(with_equivalents(tables, self._equivalents, self._reading), self._said)
 
     def _checked_place(self, value: JsonValue) -> tuple[int, str]:
         """(graph, part of the graph); the part is "" where there is none."""
@@ -325,6 +331,7 @@ class _Document:
         self._edges.add(head, edge.pred, tail, source_of(head), line)
 
     def _read_graph_meta(self, statements: list[_Statement]) -> None:
+        self._said += [(statement.pred, statement.val) for statement in statements]
         for statement in statements:
             is_default = last_part(statement.pred) in {"hasDefaultNamespace", "default-namespace"}
             if is_default and not text_problem(statement.val):

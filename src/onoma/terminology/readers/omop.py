@@ -27,12 +27,13 @@ CONCEPT_RELATIONSHIP   relations: rows of the relationship_ids in ``relations`` 
                        "Maps to" becomes a cross-reference of the concept that is mapped, with vocabulary_id and
                        concept_code of the standard concept ("SNOMED:22298006"). The relation is "xref": OMOP maps to
                        an equivalent concept or, where there is none, to a wider one, and does not say which
+VOCABULARY             which vocabularies there are, with name and version; the release (that of vocabulary "None")
 =====================  =============================================================================================
 
 Relationships that name concepts which are not in CONCEPT are counted and left out: downloads have them, as the names of
 CPT-4 must be added by a tool of theirs, which does not find all.
 
-Not read: CONCEPT_ANCESTOR (it follows from the relationships), DRUG_STRENGTH, VOCABULARY, DOMAIN, CONCEPT_CLASS,
+Not read: CONCEPT_ANCESTOR (it follows from the relationships), DRUG_STRENGTH, DOMAIN, CONCEPT_CLASS,
 RELATIONSHIP, dates of validity, standard_concept (but for ``standard_only``).
 """
 
@@ -66,6 +67,8 @@ _CHOICES = {
     "Concept alt_to to": "alternative",
 }
 """Relationships to what may be used in place of a retired concept, by the names of `onoma.terminology.tables`."""
+_WHOLE = "None"
+"""The vocabulary whose version is that of all of them together."""
 _NO_MATCH = 0
 """The concept_id that says that there is no concept."""
 _CONCEPT_ID = "^(0|[1-9][0-9]{0,17})$"
@@ -116,6 +119,7 @@ def read_omop(source: str, options: OmopOptions, reading: Reading) -> SourceTabl
     if options.languages:
         rows = rows.filter(pl.col("code").is_in(all_names["concept_id"].unique().implode()))
     successors = _successors(links, rows, found.codes, options, reading)
+    vocabularies = _read_vocabularies(files["vocabulary"], reading) if "vocabulary" in files else {}
     return SourceTables(
         path=concept_file.path,
         concepts=rows.join(successors, left_on="concept_id", right_on="old", how="left", maintain_order="left").select(
@@ -137,6 +141,8 @@ def read_omop(source: str, options: OmopOptions, reading: Reading) -> SourceTabl
             ]
         ),
         may_refer_outside=True,
+        source_vocabularies=[one for source, one in vocabularies.items() if source != _WHOLE],
+        release=vocabularies.get(_WHOLE, {}).get("version", ""),
     )
 
 
@@ -154,7 +160,7 @@ def _find_files(source: Path) -> dict[str, SourceFile]:
     concepts = [file for name, file in files if name == "concept.csv" and (not is_one_file or file.path == source)]
     beside = {PurePosixPath(file.name).parent for file in concepts}  # those of another download are not this one's
     for name, file in files:
-        if name not in ("concept.csv", "concept_synonym.csv", "concept_relationship.csv"):
+        if name not in ("concept.csv", "concept_synonym.csv", "concept_relationship.csv", "vocabulary.csv"):
             continue
         if PurePosixPath(file.name).parent not in beside or (name == "concept.csv" and file not in concepts):
             continue
@@ -350,6 +356,18 @@ def _read_links(file: SourceFile, options: OmopOptions, reading: Reading) -> pl.
     named = [word for word in options.chosen_relations if word != "Is a"]  # the default, which RxNorm has none of
     check_chosen("relations", named, seen, path=file.path)
     return pl.concat(parts)
+
+
+def _read_vocabularies(file: SourceFile, reading: Reading) -> dict[str, dict[str, str]]:
+    """Name and version of each vocabulary, by its id."""
+    found: dict[str, dict[str, str]] = {}
+    columns = ("vocabulary_id", "vocabulary_name", "vocabulary_version")
+    for block in read_tabbed_columns(file, reading, columns=columns):
+        rows = reading.keep_valid(block, (_text_check("vocabulary_id", "vocabulary_name"),), path=file.path)
+        for source, name, version in rows.select(columns).iter_rows():
+            said = {"source": source, "name": name.strip(), "version": version.strip()}
+            found.setdefault(source, {key: value for key, value in said.items() if value})
+    return found
 
 
 def _is(*relationships: str) -> pl.Expr:

@@ -21,12 +21,16 @@ from onoma.terminology.assembly import (
     SOURCE_TYPES,
     SourceTables,
 )
-from onoma.terminology.iris import IriPrefixes
+from onoma.terminology.iris import IriPrefixes, last_part
 from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Words, split_words
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
 _ROWS_PER_BLOCK = 1 << 16
 _MOST_SHOWN = 3
+RELEASE = ("versionInfo", "data-version", "hasVersion", "versionIRI", "version")
+"""Properties by which ontologies say which release they are, the likeliest to be short first."""
+LICENCE = ("license",)
+"""The property by which they say their licence, of Dublin Core or Creative Commons; ``rights`` are mostly whose."""
 LABEL = "label"
 XREF = "xref"
 Scope = Literal["exact", "narrow", "broad", "related"]
@@ -360,6 +364,22 @@ def with_equivalents(
         relations=pl.concat([tables.relations, relations.frame()]),
         cross_references=pl.concat([tables.cross_references, references.frame()]),
     )
+
+
+def with_head(tables: SourceTables, said: Iterable[tuple[str, str]]) -> SourceTables:
+    """Add what an ontology says of itself: which release it is, and under which licence.
+
+    Args:
+        tables: What was found.
+        said: Properties (IRI, CURIE or tag) and their values; of several values of one the first counts.
+    """
+    values: dict[str, str] = {}
+    for statement, value in said:
+        text = " ".join(value.split())
+        if text and not text_problem(text):
+            values.setdefault(last_part(statement), text)
+    release, licence = (next((values[name] for name in names if name in values), "") for names in (RELEASE, LICENCE))
+    return replace(tables, release=release, licence=licence)
 
 
 def note_imports(imports: Sequence[str], reading: Reading) -> None:

@@ -34,7 +34,8 @@ The language of a name is that of its literal, or ``language``. Counted and left
 IRI (blank nodes), and subjects with a label of which the file does not say what they are (no ``rdf:type``). Not read:
 imported ontologies (``owl:imports``, counted; merge them with ROBOT), other class expressions (intersections, unions,
 cardinalities, ``only``), disjointness, individuals other than ``skos:Concept``, SKOS-XL labels, ``skos:notation``,
-names of graphs. OWL functional, Manchester and XML syntax are refused.
+names of graphs. OWL functional, Manchester and XML syntax are refused. The ontology (owl:Ontology, skos:ConceptScheme)
+says which release it is (owl:versionInfo, dcterms:hasVersion, owl:versionIRI), and its licence (dcterms:license).
 
 Specifications: https://www.w3.org/TR/owl2-mapping-to-rdf/, https://www.w3.org/TR/skos-reference/,
 https://github.com/geneontology/go-ontology/blob/master/contrib/oboInOwl.
@@ -72,6 +73,8 @@ from onoma.terminology.languages import tidy_language
 from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.ontology import (
     LABEL,
+    LICENCE,
+    RELEASE,
     XREF,
     Columns,
     IriOptions,
@@ -83,6 +86,7 @@ from onoma.terminology.readers.ontology import (
     text_problem,
     with_default_type,
     with_equivalents,
+    with_head,
 )
 from onoma.terminology.tables import MAPPING_RELATIONS
 
@@ -98,6 +102,8 @@ _EFO = "http://www.ebi.ac.uk/efo/"
 _NCIT = "http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl#"
 _IMPORTS = _OWL + "imports"
 _DEPRECATED_CLASS = _OWL + "DeprecatedClass"
+_ONTOLOGIES = {_OWL + "Ontology", SKOS + "ConceptScheme"}
+_DUBLIN_CORE = ("http://purl.org/dc/terms/", "http://purl.org/dc/elements/1.1/")
 _CLASSES = {_OWL + "Class", _RDFS + "Class", SKOS + "Concept", _DEPRECATED_CLASS}
 
 _KIND_OF = {
@@ -139,6 +145,10 @@ _KIND_OF = {
     _OWL + "annotatedTarget": "annotatedTarget",
     OBO_IN_OWL + "hasSynonymType": "synonymType",
     OBO_IN_OWL + "source": "source",
+    **{_OWL + name: name for name in ("versionInfo", "versionIRI")},
+    **{vocabulary + name: name for vocabulary in _DUBLIN_CORE for name in LICENCE},
+    "http://purl.org/dc/terms/hasVersion": "hasVersion",
+    "http://creativecommons.org/ns#license": "license",
 }
 _LABELS = {_RDFS + "label", SKOS + "prefLabel"}
 _SEEN = {*_LABELS, _RDF_TYPE, _IMPORTS}
@@ -151,7 +161,7 @@ _OF_BLANK_NODES = {
 _STATEMENTS = pl.Schema(
     {
         "subject": pl.String(),
-        "kind": pl.Enum(["class", *dict.fromkeys(_KIND_OF.values())]),
+        "kind": pl.Enum(["class", "ontology", *dict.fromkeys(_KIND_OF.values())]),
         "value": pl.String(),
         "language": pl.String(),
     }
@@ -219,6 +229,8 @@ def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
                     else:
                         refused.add(subject.value)
                         left_out.count_no_more(subject.value)
+                if value.value in _ONTOLOGIES:
+                    found.add(subject.value, "ontology", "", "")
                 if value.value == _DEPRECATED_CLASS:
                     found.add(subject.value, "deprecated", "true", "")
             continue
@@ -337,7 +349,13 @@ class _Ontology:
             tables = with_default_type(tables, defaults[0])
         pairs = self._of("equivalent").filter(~_is_blank("value")).select("subject", "value")
         sets = (([self._code_of(one), self._code_of(other)], None) for one, other in pairs.iter_rows())
-        return with_equivalents(tables, sets, self._reading)
+        return with_head(with_equivalents(tables, sets, self._reading), self._said_of_itself())
+
+    def _said_of_itself(self) -> Iterator[tuple[str, str]]:
+        """By property: of the first ontology, or scheme of concepts, that says anything."""
+        ontologies = self._of("ontology").select("subject").unique(maintain_order=True)
+        said = ontologies.join(self._of(*RELEASE, *LICENCE), on="subject", maintain_order="left_right")
+        return said.filter(pl.col("subject") == pl.col("subject").first()).select("kind", "value").iter_rows()
 
     def _check_iri_prefixes(self, path: Path) -> None:
         """Refuse a beginning of IRIs that none has: all codes would stay IRIs, unnoticed."""
