@@ -105,7 +105,7 @@ def association(target: str, kind: str = "Moved to", kind_id: str = "21471") -> 
 def orphanet_file(*disorders: str) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + element(
         "JDBOR",
-        element("Availability", element("Licence", text("FullName", "CC BY 4.0", lang="en"))),
+        element("Availability", element("Licence", text("ShortIdentifier", "CC-BY-4.0"))),
         element("DisorderList", *disorders, count=str(len(disorders))),
         date="2025-12-09",
     )

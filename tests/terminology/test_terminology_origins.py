@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sample_omop import concept, write_omop
 from sample_rrf import RXNORM_TABLES
+from sample_xml import disorder, orphanet_file
 
 from onoma.artifacts import origins_of, read_manifest
 from onoma.terminology import Terminology, export_terminology, import_terminology, merge_terminologies
@@ -178,6 +179,13 @@ def test_release_and_licence_that_an_ontology_states(format: str, tmp_path: Path
     assert f"({format}, release 2026-10-01), licence: https://creativecommons.org/licenses/by/4.0/" in told
     import_terminology(format, source, tmp_path / "given", licence="ours")
     assert origins_of(read_manifest(tmp_path / "given").config)[0]["licence"] == "ours"
+
+
+def test_release_and_licence_of_orphanet(tmp_path: Path) -> None:
+    (tmp_path / "en_product1.xml").write_text(orphanet_file(disorder("1", "Marfan syndrome", ["MFS"])))
+    import_terminology("orphanet", tmp_path / "en_product1.xml", tmp_path / "out")
+    (origin,) = origins_of(read_manifest(tmp_path / "out").config)
+    assert (origin["release"], origin["licence"]) == ("2025-12-09", "CC-BY-4.0")
 
 
 def test_a_release_without_a_word_for_it(tmp_path: Path) -> None:

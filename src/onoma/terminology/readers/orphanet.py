@@ -75,10 +75,12 @@ class OrphanetOptions(ReaderOptions):
 
 @dataclass(frozen=True)
 class _Nomenclature:
-    """A file of names."""
+    """A file of names, with its date and licence as it states them."""
 
     file: XmlFile
     language: str
+    release: str
+    licence: str
 
 
 def read_orphanet(source: str, options: OrphanetOptions, reading: Reading) -> SourceTables:
@@ -109,7 +111,12 @@ def read_orphanet(source: str, options: OrphanetOptions, reading: Reading) -> So
         part = tables_from_terms(terms, path=file.path, language=language, reading=reading, source=SOURCE)
         parts.append(_after(parts, part, rank))
     tables = join_tables(parts)
-    return replace(tables, relations=pl.concat([tables.relations, _hierarchy(classifications, options, reading)]))
+    return replace(
+        tables,
+        relations=pl.concat([tables.relations, _hierarchy(classifications, options, reading)]),
+        release=next((found.release for found in names if found.release), ""),
+        licence=next((found.licence for found in names if found.licence), ""),
+    )
 
 
 def _sorted_out(files: Sequence[XmlFile], reading: Reading) -> tuple[list[_Nomenclature], list[XmlFile]]:
@@ -121,7 +128,9 @@ def _sorted_out(files: Sequence[XmlFile], reading: Reading) -> tuple[list[_Nomen
         first = next(xml_elements(file.file, "Disorder", Reading(on_error=reading.on_error)), None)
         parent = None if first is None else first.getparent()
         if first is not None and first.find("SynonymList") is not None:
-            names.append(_Nomenclature(file, _language_of(first.find("Name"))))
+            root = first.getroottree().getroot()
+            licence = root.findtext("Availability/Licence/ShortIdentifier", "").strip()
+            names.append(_Nomenclature(file, _language_of(first.find("Name")), root.get("date", "").strip(), licence))
         elif parent is not None and parent.tag == "ClassificationNode":
             classifications.append(file)
         else:
