@@ -147,10 +147,17 @@ class ShapeError(OnomaError, ValueError):
 def first_line(error: BaseException) -> str:
     """What an error of another library says, for within a sentence of ours: its first line, or its kind.
 
+    Of what Pydantic finds the first, behind the field that it is about.
+
     Example:
         >>> first_line(MemoryError())
         'MemoryError'
     """
+    from pydantic import ValidationError
+
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__
 
