@@ -166,6 +166,8 @@ def test_a_cross_encoder_is_added_and_replaced(place: Path, tmp_path: Path) -> N
         ("settings.json", b'{"unheard_of": 1}', "unheard_of"),
         ("facts.json", b"[", "cannot be read"),
         ("facts.json", b"[" * 100_000, "cannot be read"),
+        ("facts.json", b'{"type_sets": [[1]], "label_sets": []}', r"facts\.json cannot be read \(type_sets\.0\.0: "),
+        ("facts.json", b'{"type_sets": []}', r"facts\.json cannot be read \(label_sets: "),
         ("settings.json", b"[" * 100_000, "settings.json cannot be read"),
         ("index.json", b"[" * 100_000, "index.json is not readable"),
         ("concept_types.npy", None, "facts are of another dictionary"),

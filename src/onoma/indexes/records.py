@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from onoma.errors import DamagedArtifactError, FormatVersionError, InputError, checked_path
+from onoma.errors import DamagedArtifactError, FormatVersionError, InputError, checked_path, first_line
 from onoma.indexes.approximate import LEAST_VECTORS, EarlyStop
 from onoma.indexes.candidate_search import EXHAUSTIVE_SHARE
 from onoma.indexes.recall import Recall
@@ -98,6 +98,4 @@ def read_index_record(folder: str | Path) -> IndexRecord:
             )
         return IndexRecord.model_validate_json(raw)
     except (ValidationError, ValueError, AttributeError, RecursionError) as error:
-        first = error.errors()[0] if isinstance(error, ValidationError) else None
-        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ") if first else str(error)
-        raise DamagedArtifactError(f"{file} is not readable ({reason}). Build the index again.") from None
+        raise DamagedArtifactError(f"{file} is not readable ({first_line(error)}). Build the index again.") from None

@@ -25,17 +25,32 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel, ValidationError
 
-from onoma.errors import DamagedArtifactError
+from onoma.artifacts.arrays import load_array
+from onoma.errors import DamagedArtifactError, first_line
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.lookup import SortedStrings
 from onoma.linking.strings import StringColumn
 from onoma.types import BoolArray, RowArray
 
 _FACTS_FILE = "facts.json"
-_ARRAYS = ("concept_types", "entry_labels", "child_offsets", "children", "concept_order")
+_ARRAYS = {
+    "concept_types": np.int32,
+    "entry_labels": np.int32,
+    "child_offsets": np.int64,
+    "children": np.int32,
+    "concept_order": np.int32,
+}
 
 IntArray = npt.NDArray[np.int32]
+
+
+class _Content(BaseModel):
+    """What ``facts.json`` holds; see `TerminologyFacts`."""
+
+    type_sets: tuple[frozenset[str], ...]
+    label_sets: tuple[frozenset[tuple[str, str]], ...]
 
 
 @dataclass(frozen=True)
@@ -82,16 +97,25 @@ class TerminologyFacts:
         Raises:
             DamagedArtifactError: the files do not fit the dictionary.
         """
-        content = json.loads((folder / _FACTS_FILE).read_text(encoding="utf-8"))
-        columns: dict[str, Any] = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in _ARRAYS}
+        file = folder / _FACTS_FILE
+        try:
+            content = _Content.model_validate_json(file.read_bytes())
+        except ValidationError as error:
+            raise DamagedArtifactError(
+                f"{file} cannot be read ({first_line(error)}). Build the linker again."
+            ) from None
+        columns: dict[str, Any] = {
+            name: np.asarray(load_array(folder / f"{name}.npy", (dtype,), 1, fix="Build the linker again."))
+            for name, dtype in _ARRAYS.items()
+        }
         if (len(columns["concept_types"]), len(columns["entry_labels"])) != (
             dictionary.n_concepts,
             len(dictionary.entry_concepts),
         ):
             raise DamagedArtifactError(f"{folder}: its facts are of another dictionary. Build the linker again.")
         return cls(
-            type_sets=tuple(frozenset(types) for types in content["type_sets"]),
-            label_sets=tuple(frozenset((language, source) for language, source in s) for s in content["label_sets"]),
+            type_sets=content.type_sets,
+            label_sets=content.label_sets,
             concept_ids=dictionary.concept_ids,
             upper_ids=StringColumn.open(folder, "upper_ids"),
             **columns,

@@ -28,7 +28,7 @@ from onoma.artifacts import Manifest, open_artifact, read_manifest
 from onoma.artifacts.system import is_of_system
 from onoma.encoders import Encoder, cross_encoder, open_encoder
 from onoma.encoders.catalogue import known_names
-from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError, checked_path
+from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError, checked_path, first_line
 from onoma.indexes import char_ngrams
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.opening import open_index
@@ -120,7 +120,7 @@ def open_components(folder: Path, manifest: Manifest, *, database: str | None = 
     except (OSError, ValueError, RecursionError) as error:
         if is_of_system(error):
             raise
-        raise DamagedArtifactError(f"{folder} cannot be read ({error}). Build the linker again.") from None
+        raise DamagedArtifactError(f"{folder} cannot be read ({first_line(error)}). Build the linker again.") from None
 
 
 def is_of_earlier_release(settings: LinkerSettings, config: Mapping[str, Any]) -> bool:

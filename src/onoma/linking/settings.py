@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, model_validator
 
-from onoma.errors import ConfigError, DamagedArtifactError, checked_path, one_of
+from onoma.errors import ConfigError, DamagedArtifactError, checked_path, first_line, one_of
 
 SETTINGS_FILE = "settings.json"
 Stage: TypeAlias = Literal["exact", "loose", "variants", "dense", "sparse", "prior", "rerank"]
@@ -58,7 +58,7 @@ class LinkerSettings(BaseModel):
             settings = check(values)
             settings._check()
         except ValueError as error:  # pydantic's own is one
-            raise ConfigError(f"settings of a linker: {_first_problem(error)}.") from None
+            raise ConfigError(f"settings of a linker: {first_line(error)}.") from None
         return settings
 
     def _check(self) -> None:
@@ -88,7 +88,7 @@ class LinkerSettings(BaseModel):
         try:
             return cls.model_validate_json(file.read_text(encoding="utf-8"))
         except (ConfigError, ValueError) as error:
-            reason = _first_problem(error)
+            reason = first_line(error)
             raise DamagedArtifactError(
                 f"{file} cannot be read ({reason}). If a newer Onoma wrote it, update this one; else build the linker "
                 "again."
@@ -126,14 +126,6 @@ class LinkerSettings(BaseModel):
         fused = (self.weights, self.pool) == (other.weights, other.pool) or not set(SEARCHES) <= set(stages)
         prior = self.prior_weight == other.prior_weight or "prior" not in stages
         return fused and prior and (self.rerank_weight == other.rerank_weight or "rerank" not in stages)
-
-
-def _first_problem(error: Exception) -> str:
-    """What is wrong, in one line."""
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")
-    return str(error)
 
 
 def ordered_stages(stages: Iterable[str]) -> tuple[Stage, ...]:
