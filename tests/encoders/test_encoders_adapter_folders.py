@@ -16,6 +16,7 @@ import transformers
 from safetensors.torch import load_file
 from tiny_encoders import write_tiny
 
+from manifests import refit
 from onoma.artifacts import open_artifact, verify_artifact
 from onoma.encoders import add_to_card, export_encoder, locate_encoder, open_encoder, save_encoder
 from onoma.encoders.adapter_folders import ADAPTER_ABOUT_NAME, join_adapter, load_adapter, read_adapter, save_adapter
@@ -207,6 +208,23 @@ def test_what_is_no_adapter_is_refused(base: Path, tmp_path: Path) -> None:
     weights = tmp_path / "a" / "adapter_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-4])
     with pytest.raises(DamagedArtifactError):
+        load_adapter(tmp_path / "a", base)
+
+
+@pytest.mark.parametrize("config", ["[]", '"x"', "{", '{"peft_type": "LORA", "layers_pattern": "x"}'])
+def test_a_configuration_that_peft_cannot_use_is_refused(base: Path, tmp_path: Path, config: str) -> None:
+    save_adapter(trained(base, "lora"), tmp_path / "a")
+    (tmp_path / "a" / "adapter_config.json").write_text(config)
+    refit(tmp_path / "a")
+    with pytest.raises(DamagedArtifactError, match=r"adapter_config\.json does not say how LoRA was trained"):
+        load_adapter(tmp_path / "a", base)
+
+
+def test_an_adapter_json_that_describes_none_is_refused_in_a_line(base: Path, tmp_path: Path) -> None:
+    save_adapter(trained(base, "lora"), tmp_path / "a")
+    (tmp_path / "a" / ADAPTER_ABOUT_NAME).write_text('{"kind": "other"}')
+    refit(tmp_path / "a")
+    with pytest.raises(DamagedArtifactError, match=r"^[^\n]*does not describe an adapter \(name: Field required\)"):
         load_adapter(tmp_path / "a", base)
 
 

@@ -15,6 +15,7 @@ import torch
 from huggingface_hub import ModelCard
 from tiny_encoders import MAX_TOKENS, write_tiny
 
+from manifests import refit
 from onoma.artifacts import Parent, read_manifest, verify_artifact, write_artifact
 from onoma.encoders import (
     add_precisions,
@@ -28,7 +29,7 @@ from onoma.encoders.information import encoder_info
 from onoma.encoders.loading import load_packed
 from onoma.encoders.model_card import RESULTS_FORMAT, RESULTS_KIND
 from onoma.encoders.weight_files import count_parameters
-from onoma.errors import ArtifactError, ConfigError, DamagedArtifactError, InputError, MismatchError
+from onoma.errors import ArtifactError, ConfigError, DamagedArtifactError, InputError, MismatchError, OnomaError
 
 ODD = 'odd: "name" | <b>*x*</b> # `--- [a](b) \\ $1 & {é} ```'
 TRAINING: dict[str, Any] = {
@@ -350,6 +351,43 @@ def test_scores_of_this_encoder_and_no_other(trained: Path, tmp_path: Path) -> N
     other.write_text(json.dumps({**result_of(fingerprints["fp32"]), "task": "../../x"}))
     with pytest.raises(InputError, match="no result of a benchmark"):
         add_to_card(folder, results=[other])
+    for change, said in (
+        ({"confidence_interval_95": 3}, "confidence_interval_95: "),
+        ({"confidence_interval_95": {"acc@1": [1]}}, r"confidence_interval_95\.acc@1"),
+        ({"n_queries": "many"}, "n_queries: "),
+        ({"acc@1": 90.5}, "acc@1: "),
+        ({"acc@5": None}, "acc@5: "),
+        ({"doubts": 1}, "doubts: "),
+    ):
+        other.write_text(json.dumps({**result_of(fingerprints["fp32"]), **change}))
+        with pytest.raises(InputError, match=rf"no result of a benchmark \({said}"):
+            add_to_card(folder, results=[other])
+
+
+@pytest.mark.parametrize("config", [{"pairs": 1}, {"recipe": {"name": "r"}}, {"origins": [1]}, {"averaged": [{}]}])
+def test_what_has_another_form_is_no_ground_for_a_card(trained: Path, tmp_path: Path, config: dict[str, Any]) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(trained, folder)
+    refit(folder, **config)
+    with pytest.raises(OnomaError, match=f"card of {re.escape(ODD)} cannot be written|do not say what they should"):
+        add_to_card(folder)
+    verify_artifact(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"name": None}, "name"), ({"weights_sha256": 1.5}, "weights_sha256"), ({"origin": {"base": 3}}, "origin")],
+)
+def test_an_encoder_json_of_another_form_is_refused(
+    trained: Path, tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(trained, folder)
+    about = json.loads((folder / "encoder.json").read_text())
+    (folder / "encoder.json").write_text(json.dumps({**about, **change}))
+    refit(folder)
+    with pytest.raises(DamagedArtifactError, match=f"does not describe an encoder: {said} is missing"):
+        locate_encoder(folder)
 
 
 def test_results_of_another_format_are_refused(trained: Path, tmp_path: Path) -> None:

@@ -39,7 +39,15 @@ from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.saving import save_encoder
 from onoma.encoders.sources import locate_encoder
-from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError, UnavailableError, checked_path
+from onoma.errors import (
+    ConfigError,
+    DamagedArtifactError,
+    InputError,
+    MismatchError,
+    UnavailableError,
+    checked_path,
+    first_line,
+)
 
 ADAPTER_ABOUT_NAME = "adapter.json"
 ADAPTER_WEIGHTS_NAME = "adapter_model.safetensors"
@@ -187,7 +195,9 @@ def read_adapter(folder: str | Path) -> AdapterAbout:
     except (OSError, ValidationError) as error:
         if is_of_system(error):
             raise
-        raise DamagedArtifactError(f"{path / ADAPTER_ABOUT_NAME} does not describe an adapter ({error}).") from None
+        raise DamagedArtifactError(
+            f"{path / ADAPTER_ABOUT_NAME} does not describe an adapter ({first_line(error)}). Get the folder again."
+        ) from None
 
 
 def load_adapter(folder: str | Path, base: str | Path | None = None) -> PackedEncoder:

@@ -295,7 +295,7 @@ def _read_folder(
                 f"{folder} is an adapter without its base. Put both together, and give ENCODER instead: onoma encoder "
                 f"join {folder} -o ENCODER."
             ) from None
-        about = read_json(folder / ABOUT_NAME)
+        about = read_about(folder)
         trained_dimensions = tuple(manifest.config.get("training", {}).get("matryoshka", ()))
     elif (folder / ABOUT_NAME).exists():
         raise DamagedArtifactError(
@@ -351,6 +351,39 @@ def _read_folder(
         trained_mentions=frozenset() if manifest is None else trained_mentions(manifest.config),
         seen=see_files((model_path / "config.json", *weights, onnx, model_path / TOKENIZER_NAME), folder, manifest),
     )
+
+
+_TOLD = {
+    "name": str,
+    "weights_sha256": str,
+    "tokenizer_fingerprint": str | None,
+    "normalisation": str | None,
+    "dimensions": int | None,
+    "sparse_weight": float | int | None,
+    "origin": dict | None,
+}
+"""What ``encoder.json`` holds."""
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """What ``encoder.json`` of a folder of ours says.
+
+    Raises:
+        InputError: it is missing, or no JSON.
+        DamagedArtifactError: it does not describe an encoder.
+    """
+    about: dict[str, Any] = read_json(folder / ABOUT_NAME)
+    told = about if isinstance(about, dict) else {}
+    strange = [key for key, kind in _TOLD.items() if not isinstance(told.get(key), kind)]
+    origin = told.get("origin") or {}
+    if not strange and not all(isinstance(value, str | None) for value in origin.values()):
+        strange = ["origin"]
+    if strange:
+        raise DamagedArtifactError(
+            f"{folder / ABOUT_NAME} does not describe an encoder: {strange[0]} is missing or of another kind. Get the "
+            "folder again."
+        )
+    return about
 
 
 def trained_mentions(config: Mapping[str, Any]) -> frozenset[str]:

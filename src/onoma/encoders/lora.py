@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from onoma.errors import ConfigError, MismatchError, missing_extra
+from onoma.errors import ConfigError, DamagedArtifactError, MismatchError, first_line, missing_extra
 
 _QUERY_AND_VALUE = (
     ("query", "value"),
@@ -63,9 +63,21 @@ def lora_config(model: Any) -> Any:
 
 
 def insert_saved_lora(model: nn.Module, folder: str, tensors: dict[str, torch.Tensor]) -> None:
-    """Put trained updates into a Hugging Face encoder, in place; ``folder`` has PEFT's ``adapter_config.json``."""
+    """Put trained updates into a Hugging Face encoder, in place; ``folder`` has PEFT's ``adapter_config.json``.
+
+    Raises:
+        DamagedArtifactError: that file is not one that PEFT can use.
+        MismatchError: the updates do not fit this encoder.
+        UnavailableError: PEFT is not installed.
+    """
     peft = _peft("Loading LoRA")
-    peft.inject_adapter_in_model(peft.LoraConfig.from_pretrained(folder), model)
+    try:
+        peft.inject_adapter_in_model(peft.LoraConfig.from_pretrained(folder), model)
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise DamagedArtifactError(
+            f"{folder}/adapter_config.json does not say how LoRA was trained ({first_line(error)}). Get the folder "
+            "again, or train it again."
+        ) from None
     own = lora_tensors(model)
     if {name: tensor.shape for name, tensor in own.items()} != {name: tensor.shape for name, tensor in tensors.items()}:
         raise MismatchError("the LoRA weights do not fit this encoder: they have other names or sizes.")

@@ -14,7 +14,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from onoma.artifacts import (
     CARD_NAME,
@@ -35,13 +37,14 @@ from onoma.encoders.folders import (
     EncoderFolder,
     OnnxPrecision,
     onnx_name,
+    read_about,
 )
-from onoma.encoders.json_files import read_json, write_json
+from onoma.encoders.json_files import write_json
 from onoma.encoders.model_card import RESULTS_FOLDER, RESULTS_FORMAT, RESULTS_KIND, RESULTS_NAME, write_card
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.saving import fill_folder
 from onoma.encoders.sources import locate_encoder
-from onoma.errors import ConfigError, InputError, MismatchError, checked_path, missing_extra, one_of
+from onoma.errors import ConfigError, InputError, MismatchError, checked_path, first_line, missing_extra, one_of
 from onoma.types import CountProgress
 
 if TYPE_CHECKING:
@@ -127,7 +130,7 @@ def add_to_card(
             with_ngrams = ["n-grams"] if "sparse_weight" in result["model"] else []
             name = "-".join((*_file_name_parts(result), result["precision"], *with_ngrams))
             write_json(folder / RESULTS_FOLDER / f"{name}.json", result)
-        about = read_json(folder / ABOUT_NAME)
+        about = read_about(folder)
         if licence is not None:
             about["origin"] = _with_licence(about.get("origin", {}), licence.strip() or None, found)
         write_json(folder / ABOUT_NAME, about)
@@ -202,6 +205,34 @@ def _write_lower(model: ModelProto, precision: OnnxPrecision, file: Path) -> Non
     save_onnx(lower_precision(model, precision), file)
 
 
+_Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class _MeasuredModel(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    kind: str
+    fingerprint: str
+    precision: str | None = None
+
+
+class _Result(BaseModel):
+    """What a card tells of a benchmark's result."""
+
+    model_config = ConfigDict(strict=True)
+
+    task: str
+    split: str | None = None
+    protocol: str = ""
+    n_queries: int
+    n_dictionary: int
+    at_1: _Share = Field(alias="acc@1")
+    at_5: _Share = Field(default=0.0, alias="acc@5")
+    confidence_interval_95: dict[str, tuple[_Share, _Share]] = Field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
+    model: _MeasuredModel
+
+
 def _read_result(path: Path, found: EncoderFolder) -> dict[str, Any]:
     """A benchmark's result with the precision of this encoder that it is of."""
     file = path / RESULTS_NAME if path.is_dir() else path
@@ -209,13 +240,10 @@ def _read_result(path: Path, found: EncoderFolder) -> dict[str, Any]:
         open_artifact(file.parent, RESULTS_KIND, format_version=RESULTS_FORMAT, oldest=RESULTS_FORMAT)
     try:
         result: dict[str, Any] = json.loads(file.read_text("utf-8"))
-        model, needed = result["model"], ("task", "n_queries", "n_dictionary", "acc@1")
-        missing = [key for key in needed if key not in result]
-        kind, fingerprint = model["kind"], model["fingerprint"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"this is no result of a benchmark ({error})", path=file) from None
-    if missing:
-        raise InputError("this is no result of a benchmark", path=file, expected=", ".join(missing))
+        told = _Result.model_validate_json(json.dumps(result))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"this is no result of a benchmark ({first_line(error)})", path=file) from None
+    kind, fingerprint, measured_in = told.model.kind, told.model.fingerprint, told.model.precision
     if strange := [part for part in _file_name_parts(result) if not re.fullmatch(r"\w[\w.+-]*", part)]:
         raise InputError("this is no result of a benchmark", path=file, found=strange[0])
     if kind != ENCODER_KIND:
@@ -224,7 +252,7 @@ def _read_result(path: Path, found: EncoderFolder) -> dict[str, Any]:
     for precision in precisions:
         if dataclasses.replace(found, precision=precision).fingerprint == fingerprint:
             # bf16 is no other encoder, and other arithmetic.
-            return {**result, "precision": "bf16" if model.get("precision") == "bf16" else precision}
+            return {**result, "precision": "bf16" if measured_in == "bf16" else precision}
     raise MismatchError(
         f"{file} was measured with another encoder ({fingerprint[:12]}) than {found.path} ({found.fingerprint[:12]})."
     )
