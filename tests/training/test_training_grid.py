@@ -17,7 +17,15 @@ from filelock import FileLock
 from onoma.artifacts import write_artifact
 from onoma.cli import show
 from onoma.encoders import locate_tokenizer
-from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError, TrainingError
+from onoma.errors import (
+    ArtifactExistsError,
+    ConfigError,
+    DamagedArtifactError,
+    InputError,
+    MismatchError,
+    OnomaError,
+    TrainingError,
+)
 from onoma.files.pictures import COLOURS, MARKERS
 from onoma.pairs import build_pairs
 from onoma.terminology import Terminology
@@ -649,12 +657,49 @@ def test_bases_that_the_pairs_do_not_fit_are_refused_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("content", ['{"a": 1}', "xx", "[]", '{"made_from": 3, "combinations": []}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"a": 1}',
+        "xx",
+        "[]",
+        "[" * 100_000,
+        '{"made_from": 3, "combinations": []}',
+        '{"made_from": {}, "combinations": [{"name": "a", "status": "failed", "tries": "many"}]}',
+    ],
+)
 def test_a_grid_json_that_is_no_grid(content: str, place: Path, tmp_path: Path) -> None:
     (tmp_path / "grid.json").write_text(content)
     with pytest.raises(ArtifactExistsError, match=r"grid\.json that is no grid's"):
         train_grid("quickstart", RATES, tmp_path, overrides=overrides(place), terminology=place / "t")
     assert (tmp_path / "grid.json").read_text() == content
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"[", "Invalid JSON"),
+        (b"\xff", "Invalid JSON"),
+        (b'{"saved_step": 1}', "evaluations: "),
+        (None, "it is missing"),
+    ],
+)
+def test_a_finished_encoder_without_its_report_is_not_taken_for_one(
+    place: Path, tmp_path: Path, content: bytes | None, said: str
+) -> None:
+    def go() -> list[Trained]:
+        return train_combinations(found, tmp_path / "out", save, made_from={})
+
+    def save(recipe: Recipe, folder: Path, _: Path) -> None:
+        with write_artifact(folder, "encoder", config={"training": recipe.config.to_publish()}) as aside:
+            if content is not None:
+                (aside / "train.json").write_bytes(content)
+
+    found = combinations("quickstart", Grid("g", "", ({"seed": ("1",)},)), overrides(place))
+    with pytest.raises(DamagedArtifactError, match=rf"train\.json does not say how training went \({said}"):
+        go()
+    with pytest.raises(DamagedArtifactError, match=r"Remove .*seed=1 to train it again"):
+        go()
 
 
 def trained(name: str, tables: tuple[int, ...], score: float, **settings: str) -> Trained:

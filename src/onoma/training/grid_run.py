@@ -49,6 +49,7 @@ from onoma.training.grid_table import (
     Trained,
     best_first,
     earlier_tries,
+    read_report,
     state_of,
     write_table,
 )
@@ -306,14 +307,14 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[Mapping[str, Any
     all_bases = made_from.get(_BASES, {})
     if report.exists():
         try:
-            written = json.loads(report.read_text(encoding="utf-8"))
-            known = dict(written["made_from"])
+            written = read_report(report)
+            known = written.made_from
             all_bases = {**known.get(_BASES, {}), **all_bases}
             # What a combination that was killed after saving left is not in the table yet.
             is_there = any(out.glob("*.run")) or any(out.glob(f"*/{MANIFEST_NAME}"))
-            has_begun = is_there or any(one["status"] != WAITING for one in written["combinations"])
+            has_begun = is_there or any(one.status != WAITING for one in written.combinations)
             differing = _differing(known, json.loads(json.dumps(made_from)))
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, TypeError, ValueError):
             raise ArtifactExistsError(
                 f"{out} holds a {REPORT_NAME} that is no grid's, or a damaged one; write to another place."
             ) from None

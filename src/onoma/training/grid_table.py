@@ -8,11 +8,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
 
 from onoma.artifacts import open_artifact, write_text_atomically
 from onoma.encoders.model_card import TRAIN_NAME
-from onoma.errors import MismatchError
+from onoma.errors import DamagedArtifactError, MismatchError, first_line
 from onoma.training.distributed import is_main
 from onoma.training.evaluating import Evaluation
 from onoma.training.grid import Combination
@@ -61,6 +63,47 @@ class Trained:
     """See `Combination`."""
 
 
+class Try(BaseModel):
+    """What ``grid.json`` says of a combination that outlasts a call."""
+
+    name: str
+    status: Literal["done", "failed", "waiting", "begun"]
+    why: str = ""
+    tries: int = 0
+
+
+class GridReport(BaseModel):
+    """What is read again of ``grid.json``."""
+
+    made_from: dict[str, Any]
+    combinations: list[Try]
+
+
+def read_report(file: Path) -> GridReport:
+    """Read ``grid.json``.
+
+    Raises:
+        ValidationError: it is another file, or damaged.
+    """
+    return GridReport.model_validate_json(file.read_bytes())
+
+
+class _TrainReport(BaseModel):
+    """What the table tells of ``train.json``."""
+
+    saved_step: int
+    evaluations: list[Evaluation]
+    last_loss: float
+    steps: int
+    seconds: float
+    names_per_second: float
+
+    def after(self, step: int) -> Evaluation | None:
+        """What was measured after so many steps; None without development data."""
+        found = [one for one in self.evaluations if one.step == step]
+        return found[-1] if found else None
+
+
 def earlier_tries(out: Path) -> dict[str, dict[str, Any]]:
     """What a call before has written down of combinations that it began, by name.
 
@@ -69,8 +112,8 @@ def earlier_tries(out: Path) -> dict[str, dict[str, Any]]:
     report = out / REPORT_NAME
     if not is_main() or not report.exists():
         return {}
-    combinations = json.loads(report.read_text(encoding="utf-8")).get("combinations", [])
-    return {one["name"]: one for one in combinations if "name" in one and one.get("status", WAITING) != WAITING}
+    begun = [one for one in read_report(report).combinations if one.status != WAITING]
+    return {one.name: one.model_dump() for one in begun}
 
 
 def best_first(table: Iterable[Trained]) -> list[Trained]:
@@ -94,12 +137,14 @@ def state_of(out: Path, combination: Combination, keys: Sequence[str]) -> Traine
 
     Raises:
         MismatchError: an encoder that was trained with other settings lies in its place.
+        DamagedArtifactError: the encoder's ``train.json`` cannot be read.
     """
     waiting = Trained(combination.name, _values(combination, keys), combination.tables, places=combination.places)
     folder = out / combination.name
     if not folder.exists():
         return waiting
-    known = open_artifact(folder, "encoder").config.get("training", {})
+    known = open_artifact(folder, "encoder").config.get("training")
+    known = known if isinstance(known, Mapping) else {}
     wanted = combination.recipe.config.to_publish()
     other = [f"{key} ({known.get(key)}, now {wanted.get(key)})" for key in wanted if known.get(key) != wanted.get(key)]
     if other or known.keys() != wanted.keys():
@@ -107,25 +152,25 @@ def state_of(out: Path, combination: Combination, keys: Sequence[str]) -> Traine
             f"{folder} holds an encoder that was trained with other settings{': ' if other else ''}{', '.join(other)}. "
             "Write to another place, or remove it."
         )
-    report = json.loads((folder / TRAIN_NAME).read_text(encoding="utf-8"))
-    saved, untrained = _evaluation(report, report["saved_step"]), _evaluation(report, 0)
+    try:
+        report = _TrainReport.model_validate_json((folder / TRAIN_NAME).read_bytes())
+    except (FileNotFoundError, ValidationError) as error:
+        why = "it is missing" if isinstance(error, FileNotFoundError) else first_line(error)
+        raise DamagedArtifactError(
+            f"{folder / TRAIN_NAME} does not say how training went ({why}). Remove {folder} to train it again."
+        ) from None
+    saved, untrained = report.after(report.saved_step), report.after(0)
     return replace(
         waiting,
         status=DONE,
         scores=saved.figures() if saved else {},
         untrained=untrained.figures() if untrained else {},
         queries={name: scores.n_queries for name, scores in saved.sets.items()} if saved else {},
-        loss=report["last_loss"],
-        steps=report["steps"],
-        seconds=report["seconds"],
-        names_per_second=report["names_per_second"],
+        loss=report.last_loss,
+        steps=report.steps,
+        seconds=report.seconds,
+        names_per_second=report.names_per_second,
     )
-
-
-def _evaluation(report: Mapping[str, Any], step: int) -> Evaluation | None:
-    """What was measured after so many steps, by ``train.json``; None without development data."""
-    found = [line for line in report["evaluations"] if line["step"] == step]
-    return Evaluation.from_json(found[-1]) if found else None
 
 
 def _values(combination: Combination, keys: Sequence[str]) -> dict[str, str]:
