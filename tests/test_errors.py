@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 import onoma
-from onoma.artifacts import verify_artifact
+from onoma.artifacts import verify_artifact, write_text_atomically
 from onoma.benchmarks import changed_answers, own_task, run_benchmark, tabulate_results
 from onoma.encoders import add_to_card, export_encoder
 from onoma.encoders.adapter_folders import load_adapter
@@ -59,6 +59,7 @@ DOORS: dict[str, Callable[[Any], object]] = {
     "distil_encoder": lambda path: distil_encoder("distil", "nowhere", path),
     "fetch": lambda path: fetch("doid", path),
     "LinkerSettings": LinkerSettings.open,
+    "write_text_atomically": lambda path: write_text_atomically(path, ""),
     "VectorStore": lambda path: VectorStore.open(path, max_norm=1.0),
     "write_vectors": lambda path: write_vectors(path, []),
     "train_reranker": lambda path: train_reranker("reranker", cast(Any, "nowhere"), "nowhere", path),

@@ -63,6 +63,17 @@ def test_second_run_where_the_server_cannot_tell(server: FileServer, tmp_path: P
     assert report.n_received == len(DATA)
 
 
+@pytest.mark.parametrize("etag", ['"é"', '"\x7f"', '"' + "x" * 2_000 + '"'])
+def test_an_etag_that_cannot_be_sent_back_is_none(server: FileServer, tmp_path: Path, etag: str) -> None:
+    cut = serve(DATA, etag=etag, cut_at=20)
+    with pytest.raises(UnavailableError, match="connection failed"):
+        get(server, tmp_path, cut, n_retries=0)
+    assert get(server, tmp_path, serve(DATA, etag=etag)).resumed_from == 0
+    assert get(server, tmp_path, serve(DATA, etag=etag)).is_unchanged
+    sent = [request.headers for request in server.requests]
+    assert [headers.get("If-Range") or headers.get("If-None-Match") for headers in sent] == [None] * 3
+
+
 def test_newer_version_replaces(server: FileServer, tmp_path: Path) -> None:
     get(server, tmp_path, serve(DATA))
     report = get(server, tmp_path, serve(NEWER, etag='"v2"'))

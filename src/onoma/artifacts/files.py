@@ -100,11 +100,13 @@ def write_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
 
     Raises:
         ArtifactExistsError: ``path`` is taken.
+        InputError: it is no path, or a link that leads back to itself.
         OSError: it cannot be written, as where the disk is full.
     """
     check_system()
-    ensure_free(Path(path), overwrite=overwrite)
-    target = Path(path).resolve()  # what a link points to is replaced, not the link
+    given = checked_path(path)
+    ensure_free(given, overwrite=overwrite)
+    target = given.resolve()  # what a link points to is replaced, not the link
     target.parent.mkdir(parents=True, exist_ok=True)
     for leftover in left_behind(target):
         if leftover.is_file():

@@ -10,20 +10,28 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from onoma.artifacts import write_text_atomically
 from onoma.artifacts.locking import open_locked
 from onoma.errors import InputError, UnavailableError
 
+_MOST_SIGNS = 1000
+
 
 class Version(BaseModel):
-    """By what a server tells versions of a file apart."""
+    """By what a server tells versions of a file apart; what cannot be sent back to it in a header is left out."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     etag: str | None = None
     last_modified: str | None = None
+
+    @field_validator("etag", "last_modified")
+    @classmethod
+    def _sendable(cls, value: str | None) -> str | None:
+        fits = value is not None and value.isascii() and value.isprintable() and len(value) <= _MOST_SIGNS
+        return value if fits else None
 
     @property
     def strong(self) -> str | None:
