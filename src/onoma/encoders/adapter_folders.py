@@ -246,8 +246,10 @@ def load_adapter(folder: str | Path, base: str | Path | None = None) -> PackedEn
     model = load_model(found)
     try:
         tensors = load_file(path / ADAPTER_WEIGHTS_NAME)
-    except SafetensorError as error:
-        raise DamagedArtifactError(f"{path / ADAPTER_WEIGHTS_NAME} is not readable ({error}).") from None
+    except (FileNotFoundError, SafetensorError) as error:
+        raise DamagedArtifactError(
+            f"{path / ADAPTER_WEIGHTS_NAME} is not readable ({first_line(error)}). Get the folder again."
+        ) from None
     if about.kind == "bottleneck":
         insert_saved(model, tensors)
     else:

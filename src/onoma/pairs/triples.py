@@ -86,7 +86,7 @@ class TripleSet:
             raise DamagedArtifactError(f"{folder}: its arrays do not fit one another. Make it again.")
         try:
             vocabulary = _Vocabulary.model_validate_json((folder / _VOCABULARY).read_bytes())
-        except ValidationError as error:
+        except (FileNotFoundError, ValidationError) as error:
             raise DamagedArtifactError(
                 f"{folder / _VOCABULARY} cannot be read ({first_line(error)}). Make it again."
             ) from None
