@@ -158,6 +158,10 @@ def test_a_cross_encoder_is_added_and_replaced(place: Path, tmp_path: Path) -> N
         add_reranker(moved, place / "letters")
 
 
+_NO_HEAD = b"\x93NUMPY\x01\x00\x06\x00,,,,,\n"
+"""The beginning of an array's file, and then no Python, as which NumPy reads what follows."""
+
+
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
@@ -174,6 +178,8 @@ def test_a_cross_encoder_is_added_and_replaced(place: Path, tmp_path: Path) -> N
         ("entry_labels.npy", None, "facts are of another dictionary"),
         ("vectors.npy", None, "Build the"),
         ("index.json", b"{}", "index.json is not readable"),
+        ("text_order.npy", None, "look-up is of other names"),
+        *((file, _NO_HEAD, "Build") for file in ("entry_offsets.npy", "text_order.npy", "vectors.npy", "children.npy")),
     ],
 )
 def test_files_that_do_not_fit_are_refused_in_words(

@@ -45,6 +45,8 @@ def new_array(path: Path, dtype: type[np.generic], shape: tuple[int, ...]) -> np
     return array
 
 
+NOT_AN_ARRAY = (OSError, ValueError, EOFError, SyntaxError, TokenError)
+"""What NumPy raises of a file that is none; the head of one is read as Python is."""
 MAKE_AGAIN = "Make the folder again."
 
 
@@ -67,7 +69,7 @@ def load_array(
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise DamagedArtifactError(f"{path} is missing. {fix}") from None
-    except (OSError, ValueError, EOFError, TokenError) as error:
+    except NOT_AN_ARRAY as error:
         if is_of_system(error):
             raise
         raise DamagedArtifactError(f"{path} is not a readable array ({first_line(error)}). {fix}") from None

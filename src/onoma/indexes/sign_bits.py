@@ -25,7 +25,7 @@ from typing import Self
 
 import numpy as np
 
-from onoma.artifacts.arrays import new_array
+from onoma.artifacts.arrays import NOT_AN_ARRAY, new_array
 from onoma.artifacts.system import is_of_system
 from onoma.errors import DamagedArtifactError
 from onoma.indexes.candidate_search import CANDIDATES, CandidateIndex, check_unchanged
@@ -115,7 +115,7 @@ class SignBitIndex(CandidateIndex):
         try:
             signs = np.load(folder / SIGNS_FILE, mmap_mode="r")
             centre = np.load(folder / CENTRE_FILE)
-        except (OSError, ValueError, EOFError) as error:
+        except NOT_AN_ARRAY as error:
             if is_of_system(error):
                 raise
             raise DamagedArtifactError(f"{folder}: the index cannot be read ({error}). Build it again.") from None

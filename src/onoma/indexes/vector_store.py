@@ -30,6 +30,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from onoma.artifacts.arrays import NOT_AN_ARRAY
 from onoma.artifacts.system import is_of_system
 from onoma.errors import DamagedArtifactError, InputError, ShapeError, checked_path, one_of
 from onoma.indexes.residency import ResidentWindows
@@ -123,7 +124,7 @@ class VectorStore:
             values = np.load(folder / VECTORS_FILE, mmap_mode="r")
             scales = np.load(folder / SCALES_FILE, mmap_mode="r") if values.dtype.kind == "i" else None
             return cls(values, scales, max_norm=max_norm, sums=_open_sums(folder, values))
-        except (OSError, ValueError, EOFError, InputError) as error:
+        except (*NOT_AN_ARRAY, InputError) as error:
             if is_of_system(error):
                 raise
             raise DamagedArtifactError(

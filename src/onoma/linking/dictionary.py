@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from onoma.artifacts.arrays import load_array
 from onoma.codes import NO_CONCEPT, codes_of_concept, meant_codes
 from onoma.linking.links import Link
 from onoma.linking.strings import StringColumn
@@ -148,10 +149,12 @@ class NameDictionary:
     def open(cls, folder: Path, *, normalisation: str) -> NameDictionary:
         """What `save` wrote, memory-mapped: nothing is read before it is asked for."""
         columns: dict[str, Any] = {name: StringColumn.open(folder, name) for name in _STRINGS}
-        for name in _ARRAYS:
-            columns[name] = np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r"))
+        arrays = dict(_ARRAYS)
         if (folder / _OTHER_SCOPE_FILE).exists():
-            columns["entry_is_other_scope"] = np.asarray(np.load(folder / _OTHER_SCOPE_FILE, mmap_mode="r"))
+            arrays["entry_is_other_scope"] = np.bool_
+        for name, dtype in arrays.items():
+            array = load_array(folder / f"{name}.npy", (dtype,), 1, fix="Build the linker again.")
+            columns[name] = np.asarray(array)
         return cls(**columns, normalisation=normalisation)
 
     def without(self, name_rows: Sequence[int] | RowArray) -> NameDictionary:
@@ -265,6 +268,11 @@ class NameDictionary:
 NAMES_FILES = ("texts.utf8", "texts.offsets.npy", "entry_offsets.npy", "entry_concepts.npy", "concept_ids.utf8")
 """Files of a dictionary that say which text is a name of which concept."""
 _STRINGS = ("texts", "entry_names", "concept_ids", "preferred_names")
-_ARRAYS = ("entry_offsets", "entry_concepts", "entry_is_preferred", "entry_name_rows")
+_ARRAYS: dict[str, type[np.generic]] = {
+    "entry_offsets": np.int64,
+    "entry_concepts": np.int64,
+    "entry_is_preferred": np.bool_,
+    "entry_name_rows": np.int64,
+}
 _OTHER_SCOPE_FILE = "entry_is_other_scope.npy"
 """There if any text is only a synonym of another scope."""

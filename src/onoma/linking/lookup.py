@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from onoma.artifacts.arrays import load_array
+from onoma.errors import DamagedArtifactError
 from onoma.linking.strings import StringColumn
 from onoma.terminology import normalise
 from onoma.types import RowArray
@@ -84,8 +86,17 @@ class NameLookup:
 
     @classmethod
     def open(cls, folder: Path, texts: Sequence[str]) -> NameLookup:
-        """What `save` wrote, memory-mapped."""
-        exact, loose = (np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_EXACT_FILE, _LOOSE_FILE))
+        """What `save` wrote, memory-mapped.
+
+        Raises:
+            DamagedArtifactError: a file is missing, or not of these texts.
+        """
+        exact, loose = (
+            np.asarray(load_array(folder / name, (np.int32,), 1, fix="Build the linker again."))
+            for name in (_EXACT_FILE, _LOOSE_FILE)
+        )
+        if not len(exact) == len(loose) == len(texts):
+            raise DamagedArtifactError(f"{folder}: its look-up is of other names. Build the linker again.")
         return cls(texts, exact_order=exact, loose_order=loose)
 
     def save(self, folder: Path) -> None:

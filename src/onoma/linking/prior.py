@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from onoma.artifacts.arrays import load_array
 from onoma.errors import DamagedArtifactError, ShapeError
 from onoma.linking.dictionary import NameDictionary
 from onoma.types import BoolArray, DoubleArray, RowArray
@@ -103,6 +104,7 @@ def open_prior(folder: Path, dictionary: NameDictionary) -> RowArray | None:
     if not file.exists():
         return None
     try:
-        return checked_prior(np.asarray(np.load(file, mmap_mode="r")), dictionary)
+        counts = load_array(file, (np.int64,), 1, fix="Tune the linker again with --prior.")
+        return checked_prior(np.asarray(counts), dictionary)
     except ShapeError as error:
         raise DamagedArtifactError(f"{file} is of another linker: {error} Tune this one again with --prior.") from None

@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
+from onoma.artifacts.arrays import load_array
 from onoma.errors import DamagedArtifactError, check_several
 from onoma.linking.strings import StringColumn
 from onoma.types import RowArray
@@ -99,7 +100,7 @@ class NameWords:
         Raises:
             DamagedArtifactError: there are not as many counts as words.
         """
-        words, counts = StringColumn.open(folder, _WORDS), np.load(folder / _COUNTS_FILE, mmap_mode="r")
+        words, counts = StringColumn.open(folder, _WORDS), load_array(folder / _COUNTS_FILE, (np.int64,), 1)
         if counts.shape != (len(words),):
             raise DamagedArtifactError(f"{folder}: its words and their counts are not of one build. Build it again.")
         return cls(words, np.asarray(counts))

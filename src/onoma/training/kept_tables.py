@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from onoma.artifacts import write_file
+from onoma.artifacts.arrays import NOT_AN_ARRAY
 from onoma.artifacts.system import is_of_system
 from onoma.errors import TrainingError
 from onoma.training.distributed import broadcast, is_main
@@ -41,7 +42,7 @@ def kept_table(file: Path, what: str, *, shape: tuple[int, int]) -> RowArray:
 def _read(file: Path, what: str, shape: tuple[int, int]) -> RowArray:
     try:
         table: RowArray = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except NOT_AN_ARRAY as error:
         if is_of_system(error):
             raise
         raise TrainingError(
