@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 
 from commands import run
-from manifests import refit
 from onoma.artifacts import amend_artifact, write_artifact
 from onoma.benchmarks import changed_answers, compare_results, tabulate_results
 from onoma.benchmarks.biosyn import Query
@@ -24,14 +23,7 @@ from onoma.benchmarks.ranking import Ranking
 from onoma.benchmarks.run import predictions_table
 from onoma.cli import benchmark as commands
 from onoma.encoders.model_card import RESULTS_FORMAT, RESULTS_KIND
-from onoma.errors import (
-    ArtifactExistsError,
-    DamagedArtifactError,
-    FormatVersionError,
-    InputError,
-    MismatchError,
-    NotAnArtifactError,
-)
+from onoma.errors import ArtifactExistsError, FormatVersionError, InputError, MismatchError, NotAnArtifactError
 
 MENTIONS = ["cold", "Cold", "flu", "fever", "fever", "fever", "pain", "ache|itch"]
 
@@ -294,62 +286,3 @@ def test_results_of_another_format_are_refused(tmp_path: Path) -> None:
         (aside / "results.json").write_text("{}")
     with pytest.raises(FormatVersionError, match="format 1, written by an Onoma before this one"):
         compare_results(folder, tmp_path / "b")
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"task": 3}, r"results\.json does not say what was measured \(task: "),
-        ({"model": {"kind": "encoder"}}, r"\(model\.name: "),
-        ({"data": {"names.txt": {}}}, r"\(data\.names\.txt\.sha256: "),
-        ({"acc@0": 0.5}, r"'acc@0' is no accuracy"),
-        ({"acc@1_0": 0.5}, r"'acc@1_0' is no accuracy"),
-    ],
-)
-def test_results_that_do_not_say_what_was_measured_are_refused(
-    tmp_path: Path, change: dict[str, Any], said: str
-) -> None:
-    first, second = written(tmp_path / "a", FIRST), written(tmp_path / "b", SECOND)
-    about = json.loads((second / "results.json").read_text())
-    (second / "results.json").write_text(json.dumps({**about, **change}))
-    refit(second)
-    with pytest.raises(DamagedArtifactError, match=said + ".*Run the benchmark again"):
-        compare_results(first, second)
-    with pytest.raises(DamagedArtifactError, match=said):
-        tabulate_results({"a": [first], "b": [second]})
-
-
-@pytest.mark.parametrize("content", [b"", b"[", b"\xff", b"[" * 100_000, b"[]"])
-def test_results_that_are_no_json_are_refused(tmp_path: Path, content: bytes) -> None:
-    folder = written(tmp_path / "a", FIRST)
-    (folder / "results.json").write_bytes(content)
-    refit(folder)
-    with pytest.raises(DamagedArtifactError, match=r"results\.json does not say what was measured"):
-        compare_results(folder, folder)
-
-
-def test_predictions_of_another_form_are_refused(tmp_path: Path) -> None:
-    folder = written(tmp_path / "a", FIRST)
-    file = folder / "predictions.parquet"
-    whole = pl.read_parquet(file)
-    none = pl.lit(None, pl.String)
-    for changed, said in (
-        (whole.drop("query_rank"), "no column query_rank of UInt32"),
-        (whole.with_columns(pl.col("query_rank").cast(pl.String)), "no column query_rank of UInt32"),
-        (whole.drop("scores"), "no column scores"),
-        (whole.with_columns(mention=none), "lacks values in its column mention"),
-        (whole.with_columns(gold=pl.concat_list(none)), "lacks values in its column gold"),
-        (whole.with_columns(no_concept=True), "no query that means a concept"),
-        (whole.clear(), "no query that means a concept"),
-    ):
-        changed.write_parquet(file)
-        refit(folder)
-        with pytest.raises(DamagedArtifactError, match=said):
-            compare_results(folder, folder)
-    whole.write_parquet(file)
-    damaged = bytearray(file.read_bytes())
-    damaged[4:60] = bytes(56)  # of the first page, which is read with the rows alone
-    file.write_bytes(damaged)
-    refit(folder)
-    with pytest.raises(DamagedArtifactError, match=r"predictions\.parquet cannot be read"):
-        compare_results(folder, folder)

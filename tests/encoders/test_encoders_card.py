@@ -29,7 +29,7 @@ from onoma.encoders.information import encoder_info
 from onoma.encoders.loading import load_packed
 from onoma.encoders.model_card import RESULTS_FORMAT, RESULTS_KIND
 from onoma.encoders.weight_files import count_parameters
-from onoma.errors import ArtifactError, ConfigError, DamagedArtifactError, InputError, MismatchError, OnomaError
+from onoma.errors import ArtifactError, ConfigError, DamagedArtifactError, InputError, MismatchError
 
 ODD = 'odd: "name" | <b>*x*</b> # `--- [a](b) \\ $1 & {é} ```'
 TRAINING: dict[str, Any] = {
@@ -362,16 +362,6 @@ def test_scores_of_this_encoder_and_no_other(trained: Path, tmp_path: Path) -> N
         other.write_text(json.dumps({**result_of(fingerprints["fp32"]), **change}))
         with pytest.raises(InputError, match=rf"no result of a benchmark \({said}"):
             add_to_card(folder, results=[other])
-
-
-@pytest.mark.parametrize("config", [{"pairs": 1}, {"recipe": {"name": "r"}}, {"origins": [1]}, {"averaged": [{}]}])
-def test_what_has_another_form_is_no_ground_for_a_card(trained: Path, tmp_path: Path, config: dict[str, Any]) -> None:
-    folder = tmp_path / "encoder"
-    shutil.copytree(trained, folder)
-    refit(folder, **config)
-    with pytest.raises(OnomaError, match=f"card of {re.escape(ODD)} cannot be written|do not say what they should"):
-        add_to_card(folder)
-    verify_artifact(folder)
 
 
 @pytest.mark.parametrize(

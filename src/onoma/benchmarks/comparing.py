@@ -8,22 +8,19 @@ mention that is drawn, and tested by exchanging the two systems' answers.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from onoma.artifacts import open_artifact
-from onoma.artifacts.parquet import reading_parquet, scan_parquet
-from onoma.artifacts.system import is_of_system
+from onoma.artifacts.parquet import scan_parquet
 from onoma.benchmarks.metrics import DISTINCT, cluster_mean, cluster_numbers, percentile_interval, resampled_means
-from onoma.benchmarks.results import CONCEPTS, PREDICTIONS, PREDICTIONS_NAME, name_of
+from onoma.benchmarks.results import CONCEPTS, PREDICTIONS_NAME, name_of
 from onoma.encoders.model_card import RESULTS_FORMAT, RESULTS_KIND, RESULTS_NAME
-from onoma.errors import DamagedArtifactError, InputError, MismatchError, checked_path, first_line
+from onoma.errors import InputError, MismatchError, checked_path
 from onoma.pairs.mentions import cased_alike
 from onoma.randomness import random_from
 from onoma.types import DoubleArray, RowArray
@@ -31,7 +28,6 @@ from onoma.types import DoubleArray, RowArray
 N_RESAMPLES = 10_000
 LEAST_P = 1 / (N_RESAMPLES + 1)
 """The least p-value that so many exchanges can find."""
-_CUTOFF = re.compile(r"acc@([1-9][0-9]{0,8})")
 _EXCHANGED_AT_ONCE = 1_000_000
 """Signs of clusters that are in memory together."""
 
@@ -194,8 +190,7 @@ def changed_answers(first: str | Path, second: str | Path, *, k: int = 1) -> pl.
             f"{name}_name": pl.col("candidate_names").list.first(),
             f"{name}_score": pl.col("scores").list.first(),
         }
-        with reading_parquet(folder / PREDICTIONS_NAME, fix="Run the benchmark again."):
-            rows = scan_parquet(folder / PREDICTIONS_NAME).with_columns(**best).rename({"query": key}).collect()
+        rows = scan_parquet(folder / PREDICTIONS_NAME).with_columns(**best).rename({"query": key}).collect()
         sides.append(rows.with_columns(place=pl.int_range(pl.len()).over(key)))
     own = sides[0].select("query", "place", "mention", "part", "gold", pl.col("^first_.*$"))
     theirs = sides[1].select("other", "place", pl.col("^second_.*$"))
@@ -231,74 +226,10 @@ def read_results(folder: Path) -> Measured:
         ArtifactError: it is something else, or damaged.
     """
     open_artifact(folder, RESULTS_KIND, format_version=RESULTS_FORMAT, oldest=RESULTS_FORMAT)
-    return Measured(folder, _read_about(folder / RESULTS_NAME), _read_answers(folder / PREDICTIONS_NAME))
-
-
-class _Model(BaseModel):
-    """What was measured, as far as comparisons need it."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
-    __pydantic_extra__: dict[str, str]
-
-    kind: str
-    name: str
-
-
-class _DataFile(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    sha256: str
-
-
-class _About(BaseModel):
-    """What comparisons need of ``results.json``."""
-
-    model_config = ConfigDict(strict=True)
-
-    task: str
-    split: str
-    clusters: str
-    n_dictionary: int
-    dictionary_sha256: str
-    model: _Model
-    data: dict[str, _DataFile]
-
-
-def _read_about(file: Path) -> dict[str, Any]:
-    try:
-        about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        _About.model_validate(about)
-        if strange := [key for key in about if key.startswith("acc@") and not _CUTOFF.fullmatch(key)]:
-            raise ValueError(f"{strange[0]!a} is no accuracy")
-    except (OSError, ValueError, RecursionError) as error:
-        if is_of_system(error):
-            raise
-        raise DamagedArtifactError(
-            f"{file} does not say what was measured ({first_line(error)}). Run the benchmark again."
-        ) from None
-    return about
-
-
-def _read_answers(file: Path) -> pl.DataFrame:
-    """A row for each query that means a concept; see `Measured`."""
-    needed = ("query", "mention", "no_concept", "gold", "query_rank", "cluster")
-    of_parts = ("part", "candidate_ids", "candidate_names", "scores")
-    with reading_parquet(file, fix="Run the benchmark again."):
-        scanned = scan_parquet(file)
-        found = scanned.collect_schema()
-        if strange := [name for name in (*needed, *of_parts) if found.get(name) != PREDICTIONS[name]]:
-            raise DamagedArtifactError(
-                f"{file} has no column {strange[0]} of {PREDICTIONS[strange[0]]}, as a benchmark writes it. Run the "
-                "benchmark again."
-            )
-        rows = scanned.select(needed).collect()
-    always_there = {name: rows[name] for name in needed[:3]} | {"gold": rows["gold"].explode()}
-    if empty := [name for name, values in always_there.items() if values.null_count()]:
-        raise DamagedArtifactError(f"{file} lacks values in its column {empty[0]}. Run the benchmark again.")
-    answers = rows.filter(~pl.col("no_concept")).drop("no_concept").unique("query", keep="first", maintain_order=True)
-    if answers.is_empty():
-        raise DamagedArtifactError(f"{file} has no query that means a concept. Run the benchmark again.")
-    return answers
+    about = json.loads((folder / RESULTS_NAME).read_text(encoding="utf-8"))
+    rows = scan_parquet(folder / PREDICTIONS_NAME).filter(~pl.col("no_concept"))
+    rows = rows.select("query", "mention", "cluster", "gold", "query_rank")
+    return Measured(folder, about, rows.collect().unique("query", keep="first", maintain_order=True))
 
 
 def clusters_of(measured: Measured) -> RowArray:
@@ -412,7 +343,7 @@ def _check_dictionaries(about: dict[str, Any], other: dict[str, Any], first: Pat
 
 def cutoffs_of(measured: Measured) -> set[int]:
     """The k of each acc@k."""
-    return {int(found[1]) for key in measured.about if (found := _CUTOFF.fullmatch(key))}
+    return {int(key.removeprefix("acc@")) for key in measured.about if key.startswith("acc@")}
 
 
 def _name(measured: Measured, other: Measured) -> str:

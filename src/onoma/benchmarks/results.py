@@ -10,8 +10,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from onoma._version import __version__
 from onoma.benchmarks.abstention import AbstentionResult
 from onoma.benchmarks.metrics import Accuracy
@@ -20,25 +18,6 @@ from onoma.linking import Filters
 from onoma.terminology.diffing import shortened
 
 PREDICTIONS_NAME = "predictions.parquet"
-PREDICTIONS = pl.Schema(
-    {
-        "query": pl.UInt32(),
-        "mention": pl.String(),
-        "cluster": pl.String(),
-        "group": pl.String(),
-        "no_concept": pl.Boolean(),
-        "part": pl.String(),
-        "gold": pl.List(pl.String()),
-        "candidate_ids": pl.List(pl.String()),
-        "candidate_names": pl.List(pl.String()),
-        "scores": pl.List(pl.Float32()),
-        "confidence": pl.Float32(),
-        "part_rank": pl.UInt32(),
-        "query_rank": pl.UInt32(),
-        "exact_rank": pl.UInt32(),
-    }
-)
-"""Columns of that file; what they hold: `onoma.benchmarks.run.predictions_table`."""
 CONCEPTS = "concepts"
 """What a baseline ranks that was measured over a linker's."""
 

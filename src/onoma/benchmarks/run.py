@@ -39,7 +39,6 @@ from onoma.benchmarks.ranking import (
     weight_of_ngrams,
 )
 from onoma.benchmarks.results import (
-    PREDICTIONS,
     PREDICTIONS_NAME,
     BenchmarkResult,
     GroupSplit,
@@ -394,7 +393,26 @@ def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil:
         for position, (query, rank, exact_rank) in enumerate(zip(queries, ranks, exact_ranks, strict=True))
         for part, asked in zip(query.parts, query.asked, strict=True)
     ]
-    return pl.DataFrame(rows, orient="row", schema=PREDICTIONS)
+    return pl.DataFrame(
+        rows,
+        orient="row",
+        schema={
+            "query": pl.UInt32,
+            "mention": pl.String,
+            "cluster": pl.String,
+            "group": pl.String,
+            "no_concept": pl.Boolean,
+            "part": pl.String,
+            "gold": pl.List(pl.String),
+            "candidate_ids": pl.List(pl.String),
+            "candidate_names": pl.List(pl.String),
+            "scores": pl.List(pl.Float32),
+            "confidence": pl.Float32,
+            "part_rank": pl.UInt32,
+            "query_rank": pl.UInt32,
+            "exact_rank": pl.UInt32,
+        },
+    )
 
 
 def _write(result: BenchmarkResult, predictions: pl.DataFrame, *, overwrite: bool) -> None:

@@ -26,7 +26,6 @@ from onoma.encoders.json_files import read_json
 from onoma.encoders.markdown import code, plain, table
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.weight_files import count_parameters, weight_files
-from onoma.errors import DamagedArtifactError, first_line
 from onoma.files.sizes import size_in_words
 
 TRAIN_NAME = "train.json"
@@ -94,9 +93,6 @@ def model_card(
         config: Of its manifest.
         parents: Of its manifest.
         seed: Of its manifest.
-
-    Raises:
-        DamagedArtifactError: what is to be told is not of the form that Onoma gives it.
     """
     about = read_about(folder)
     architecture = read_json(folder / "config.json")
@@ -104,24 +100,17 @@ def model_card(
     training: Mapping[str, Any] = config.get("training", {})
     report: dict[str, Any] = read_json(folder / TRAIN_NAME, missing_is_empty=True)
     preset: str | None = about.get("normalisation")
-    try:
-        sections = [
-            _head(folder, source, origin, config, architecture),
-            f"# {plain(about['name'])}",
-            _what_it_is(folder, source, about, config, architecture, origin, preset),
-            _use(folder, source, about["name"], preset, architecture),
-            data_section(config, report, parents) if training or config.get("pairs") or data_of([config]) else "",
-            _training(training, config, report, seed) if training else "",
-            _scores(folder, report),
-            _precisions(folder, read_agreements(folder).values()),
-            _limits(source, preset),
-        ]
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise DamagedArtifactError(
-            f"the card of {about['name']} cannot be written: the manifest, {TRAIN_NAME} or results of its folder, or "
-            f"of what it was made from, have another form than Onoma writes ({type(error).__name__}: "
-            f"{first_line(error)}). Get these folders again."
-        ) from None
+    sections = [
+        _head(folder, source, origin, config, architecture),
+        f"# {plain(about['name'])}",
+        _what_it_is(folder, source, about, config, architecture, origin, preset),
+        _use(folder, source, about["name"], preset, architecture),
+        data_section(config, report, parents) if training or config.get("pairs") or data_of([config]) else "",
+        _training(training, config, report, seed) if training else "",
+        _scores(folder, report),
+        _precisions(folder, read_agreements(folder).values()),
+        _limits(source, preset),
+    ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
