@@ -331,13 +331,16 @@ def test_scores_of_this_encoder_and_no_other(trained: Path, tmp_path: Path) -> N
         line = f"| ncbi-disease, test | {precision} | {expected}"
         assert line.replace("[", "\\[").replace("]", "\\]") in text
     assert row(text, "int8").endswith("kB")
-    with_ngrams = result_of(fingerprints["fp32"], **{"acc@1": 0.911})
+    by_annotator = {"column": "annotator", "values": {"Jane Doe": {"n_queries": 960, "acc@1": 0.905}}}
+    with_ngrams = result_of(fingerprints["fp32"], **{"acc@1": 0.911, "by_group": by_annotator})
     with_ngrams["model"]["sparse_weight"] = "0.1"
     (tmp_path / "ngrams.json").write_text(json.dumps(with_ngrams))
     add_to_card(folder, results=[tmp_path / "ngrams.json"])
     _, text = read_card(folder)
     assert "| ncbi-disease, test | fp32 | biosyn, n-grams added | 960 | 73,024 | 91.1" in text
     assert "| ncbi-disease, test | fp32 | biosyn | 960 | 73,024 | 90.5" in text, "which stays"
+    kept = [file for file in (folder / "results").iterdir() if "Jane" not in file.read_text()]
+    assert len(kept) == len(list((folder / "results").iterdir())) == 3, "what is published names nobody"
     other = tmp_path / "other.json"
     other.write_text(json.dumps(result_of("d" * 64)))
     with pytest.raises(MismatchError, match="another encoder"):

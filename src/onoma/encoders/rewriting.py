@@ -234,7 +234,10 @@ class _Result(BaseModel):
 
 
 def _read_result(path: Path, found: EncoderFolder) -> dict[str, Any]:
-    """A benchmark's result with the precision of this encoder that it is of."""
+    """A benchmark's result with the precision of this encoder that it is of.
+
+    Without the values of a column of one's own mentions, which may be names of people and stand in no card.
+    """
     file = path / RESULTS_NAME if path.is_dir() else path
     if file.name == RESULTS_NAME and (file.parent / MANIFEST_NAME).is_file():
         open_artifact(file.parent, RESULTS_KIND, format_version=RESULTS_FORMAT, oldest=RESULTS_FORMAT)
@@ -252,7 +255,8 @@ def _read_result(path: Path, found: EncoderFolder) -> dict[str, Any]:
     for precision in precisions:
         if dataclasses.replace(found, precision=precision).fingerprint == fingerprint:
             # bf16 is no other encoder, and other arithmetic.
-            return {**result, "precision": "bf16" if measured_in == "bf16" else precision}
+            kept = {key: value for key, value in result.items() if key != "by_group"}
+            return {**kept, "precision": "bf16" if measured_in == "bf16" else precision}
     raise MismatchError(
         f"{file} was measured with another encoder ({fingerprint[:12]}) than {found.path} ({found.fingerprint[:12]})."
     )
