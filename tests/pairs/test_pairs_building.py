@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from pairs_oracles import tokens, tokens_of
 
-from manifests import read_fields, refit, write_fields
 from onoma.artifacts import verify_artifact
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import (
@@ -182,30 +181,6 @@ def test_a_changed_byte_is_noticed_however_large_the_file(
             open_folder(folder)
         content[len(content) // 2] ^= 1
         (folder / file).write_bytes(content)
-
-
-def test_pairs_of_names_that_are_not_there_are_refused(terminology: Terminology, tmp_path: Path) -> None:
-    built = build_pairs(terminology, small_tokenizer(), tmp_path / "p")
-    n_names = len(built.store)
-    for wrong in (n_names, -1):
-        changed = np.array(built.pairs)
-        changed[0, 1] = wrong
-        np.save(built.path / "pairs.npy", changed)
-        refit(built.path)
-        with pytest.raises(DamagedArtifactError, match=rf"pairs\.npy has numbers that are not from 0 to {n_names - 1}"):
-            PairSet.open(built.path)
-
-
-@pytest.mark.parametrize("unsaid", ["tokenizer", "max_tokens", "normalisation"])
-def test_a_manifest_that_does_not_say_how_names_became_tokens_is_refused(
-    terminology: Terminology, tmp_path: Path, unsaid: str
-) -> None:
-    built = build_pairs(terminology, small_tokenizer(), tmp_path / "p")
-    fields = read_fields(built.path)
-    del fields["config"][unsaid]
-    write_fields(built.path, fields)
-    with pytest.raises(DamagedArtifactError, match=f"its manifest does not say {unsaid}"):
-        PairSet.open(built.path)
 
 
 def test_damage_is_noticed(terminology: Terminology, tmp_path: Path) -> None:

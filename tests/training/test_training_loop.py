@@ -20,7 +20,6 @@ from safetensors import safe_open
 from training_runs import interrupt_at, weights
 from transformers import FNetConfig, FNetModel
 
-from manifests import refit
 from onoma.artifacts import open_artifact, verify_artifact
 from onoma.encoders import locate_encoder, locate_tokenizer, open_encoder
 from onoma.encoders.rewriting import add_to_card
@@ -446,17 +445,6 @@ def test_pairs_of_another_tokeniser_are_refused(pairs: PairSet, tmp_path: Path) 
     other = tiny_encoder(tmp_path / "other", extra_tokens=["zzz"])
     with pytest.raises(MismatchError, match="another tokeniser"):
         train_encoder(config_for(other), pairs, tmp_path / "e")
-
-
-def test_tokens_that_the_encoder_does_not_have_are_refused(base: Path, pairs: PairSet, tmp_path: Path) -> None:
-    shutil.copytree(pairs.path, tmp_path / "pairs")
-    ids = tmp_path / "pairs" / "names" / "ids.npy"
-    changed = np.load(ids)
-    changed[-2] = 10_000
-    np.save(ids, changed)
-    refit(tmp_path / "pairs")
-    with pytest.raises(DamagedArtifactError, match=r"has a token 10000, and .* has tokens up to \d+; build the pairs"):
-        train_encoder(config_for(base), tmp_path / "pairs", tmp_path / "e")
 
 
 def test_bf16_follows_fp32(base: Path, pairs: PairSet, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,20 +51,14 @@ def write_labelled_names(
         _mark_equal(folder, store)
 
 
-_SAID = ("tokenizer", "max_tokens", "normalisation")
-
-
 def open_labelled_names(
     folder: Path, manifest: Manifest
 ) -> tuple[NameStore, npt.NDArray[np.int32], npt.NDArray[np.int32] | None]:
     """Tokens, classes and, if they were marked, equal names; memory-mapped.
 
     Raises:
-        DamagedArtifactError: a file is missing, they do not fit one another, or the manifest does not say how the names
-            were made tokens.
+        DamagedArtifactError: a file is missing, or they do not fit one another.
     """
-    if unsaid := [key for key in _SAID if key not in manifest.config]:
-        raise DamagedArtifactError(f"{folder}: its manifest does not say {unsaid[0]}. Make it again.")
     store = NameStore.open(folder / _STORE)
     labels = load_array(folder / "labels.npy", (np.int32,), 1)
     text_labels = None
@@ -75,16 +68,6 @@ def open_labelled_names(
         if len(array) != len(store):
             raise DamagedArtifactError(f"{folder}: {len(array)} labels for {len(store)} names. Make it again.")
     return store, labels, text_labels
-
-
-def check_numbers(numbers: npt.NDArray[np.integer[Any]], n: int, file: Path) -> None:
-    """Refuse numbers of names or concepts that do not go from 0 to ``n`` - 1, which lie in ``file``.
-
-    Raises:
-        DamagedArtifactError: one is beyond.
-    """
-    if numbers.size and not (numbers.min() >= 0 and numbers.max() < n):
-        raise DamagedArtifactError(f"{file} has numbers that are not from 0 to {n - 1}. Make the folder again.")
 
 
 def merge_labelled_names(

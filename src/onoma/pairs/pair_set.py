@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from onoma.artifacts import Manifest, Parent, open_artifact, write_artifact
 from onoma.artifacts.arrays import load_array
 from onoma.errors import DamagedArtifactError, checked_path
-from onoma.pairs.labelled_names import check_numbers, open_labelled_names, write_labelled_names
+from onoma.pairs.labelled_names import open_labelled_names, write_labelled_names
 from onoma.pairs.name_store import NameStore
 from onoma.types import Progress
 
@@ -61,7 +61,6 @@ class PairSet:
         pairs = load_array(folder / "pairs.npy", (np.int32,), 2)
         if pairs.shape[1] != 2:
             raise DamagedArtifactError(f"{folder}: pairs.npy has the shape {pairs.shape}. Make it again.")
-        check_numbers(pairs, len(store), folder / "pairs.npy")
         return cls(path=folder, manifest=manifest, store=store, pairs=pairs, labels=labels, text_labels=text_labels)
 
     @property

@@ -10,14 +10,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import BaseModel, ValidationError
 from tokenizers import Tokenizer
 
 from onoma.artifacts import Manifest, carried_origins, ensure_writable, open_artifact, write_artifact
 from onoma.artifacts.arrays import load_array
 from onoma.encoders.tokens import tokenizer_fingerprint
-from onoma.errors import DamagedArtifactError, InputError, check_several, checked_path, did_you_mean, first_line
-from onoma.pairs.labelled_names import check_numbers, counts_in_words, open_labelled_names, write_labelled_names
+from onoma.errors import DamagedArtifactError, InputError, check_several, checked_path, did_you_mean
+from onoma.pairs.labelled_names import counts_in_words, open_labelled_names, write_labelled_names
 from onoma.pairs.languages import check_languages
 from onoma.pairs.name_store import NameStore, own_tokenizer
 from onoma.pairs.selection import Ambiguous, rows_fingerprint, training_names
@@ -28,13 +27,6 @@ from onoma.types import Progress, RowArray
 KIND = "triples"
 FORMAT_VERSION = 1
 _VOCABULARY = "vocabulary.json"
-
-
-class _Vocabulary(BaseModel):
-    """What ``vocabulary.json`` holds."""
-
-    relations: tuple[str, ...]
-    semantic_types: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,15 +76,7 @@ class TripleSet:
         semantic_types = load_array(folder / "semantic_types.npy", (np.int32,), 1)
         if triples.shape[1] != 3 or len(name_offsets) != len(semantic_types) + 1 or name_offsets[-1] != len(store):
             raise DamagedArtifactError(f"{folder}: its arrays do not fit one another. Make it again.")
-        try:
-            vocabulary = _Vocabulary.model_validate_json((folder / _VOCABULARY).read_bytes())
-        except (FileNotFoundError, ValidationError) as error:
-            raise DamagedArtifactError(
-                f"{folder / _VOCABULARY} cannot be read ({first_line(error)}). Make it again."
-            ) from None
-        for concepts in (triples[:, 0], triples[:, 2]):
-            check_numbers(concepts, len(semantic_types), folder / "triples.npy")
-        check_numbers(triples[:, 1], len(vocabulary.relations), folder / "triples.npy")
+        vocabulary = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))
         return cls(
             path=folder,
             manifest=manifest,
@@ -102,8 +86,8 @@ class TripleSet:
             text_labels=text_labels,
             name_offsets=name_offsets,
             semantic_types=semantic_types,
-            relation_names=vocabulary.relations,
-            semantic_type_names=vocabulary.semantic_types,
+            relation_names=tuple(vocabulary["relations"]),
+            semantic_type_names=tuple(vocabulary["semantic_types"]),
         )
 
     @property

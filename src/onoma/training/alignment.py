@@ -18,7 +18,7 @@ from onoma.artifacts import carried_origins, without_origins
 from onoma.encoders import locate_encoder, locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
-from onoma.errors import DamagedArtifactError, InputError, MismatchError, checked_path
+from onoma.errors import InputError, MismatchError, checked_path
 from onoma.pairs import PairSet
 from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.alignment_step import Step, StepReport, make_optimiser
@@ -114,12 +114,6 @@ class _SelfAlignment(Course[TrainingConfig, StepReport]):
         if encoder.tokenizer_fingerprint != pairs.tokenizer_fingerprint:
             raise MismatchError(
                 f"{pairs.path} was tokenised with another tokeniser than that of {config.base}; build the pairs again."
-            )
-        last, n_tokens = int(pairs.store.ids.max()), encoder.model.get_input_embeddings().num_embeddings
-        if last >= n_tokens:
-            raise DamagedArtifactError(
-                f"{pairs.path} has a token {last}, and {config.base} has tokens up to {n_tokens - 1}; build the pairs "
-                "again."
             )
         check_widths(config.matryoshka, encoder.width)  # now, not after minutes of evaluation
         self.encoder = self.model = encoder.to(self.device)
