@@ -327,7 +327,7 @@ def test_another_group_may_not_read_the_output(linker: Path, tmp_path: Path) -> 
         ("answers/*/000000.links.offsets.npy", lambda data: data.replace(b"<i8", b"<f8"), "holds float64"),
         ("answers/*/000000.links.utf8", lambda data: data[:-1], "does not have the bytes of all its texts"),
         ("answers/*/000000.links.utf8", lambda data: data.replace(b":", b"\xff"), "links.utf8 is damaged"),
-        ("answers/*/000000.links.utf8", lambda data: data.replace(b":", b","), "links.utf8 is damaged"),
+        ("answers/*/000000.links.utf8", lambda data: data.replace(b":", b","), r"answers/\w+ is damaged"),
     ],
 )
 def test_damaged_work_is_told(
@@ -352,7 +352,7 @@ def test_damaged_work_is_told(
         shutil.rmtree(work / "written")
     (damaged,) = work.glob(file)
     damaged.write_bytes(spoil(damaged.read_bytes()))
-    with pytest.raises(DamagedArtifactError, match=rf"{told}.* Remove .*\.y\.csv\.map(/written)? to start anew"):
+    with pytest.raises(DamagedArtifactError, match=rf"{told}.* Remove .*\.y\.csv\.map to start anew"):
         mapped(linker, source, tmp_path / "y.csv")
     shutil.rmtree(work)
     assert mapped(linker, source, tmp_path / "y.csv") == mapped(linker, source, tmp_path / "z.csv")

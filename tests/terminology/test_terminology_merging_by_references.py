@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,11 +25,11 @@ def refers(code: str, *codes: str, relation: str = EXACT, name: str = "") -> Rec
 
 
 def joined(
-    tmp_path: Path, *parts: list[Record], relations: tuple[str, ...] = (EXACT,), **options: object
+    tmp_path: Path, *parts: list[Record], relations: tuple[str, ...] = (EXACT,), **options: Any
 ) -> tuple[Terminology, MergeReport]:
     folders = [write(tmp_path / f"part{number}", part) for number, part in enumerate(parts)]
     out = tmp_path / "out"
-    report = merge_terminologies(folders, out, join_by_cross_references=relations, **options)  # type: ignore[arg-type]
+    report = merge_terminologies(folders, out, join_by_cross_references=relations, **options)
     return Terminology.open(out), report
 
 
@@ -373,6 +374,6 @@ def test_a_merged_terminology_is_merged_on(tmp_path: Path) -> None:
     assert codes(more) == ["M:1"]
 
 
-def merge_again(out: Path, *folders: Path, **options: object) -> tuple[Terminology, MergeReport]:
-    report = merge_terminologies(folders, out, join_by_cross_references=[EXACT], **options)  # type: ignore[arg-type]
+def merge_again(out: Path, *folders: Path, **options: Any) -> tuple[Terminology, MergeReport]:
+    report = merge_terminologies(folders, out, join_by_cross_references=[EXACT], **options)
     return Terminology.open(out), report

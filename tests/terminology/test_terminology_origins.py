@@ -75,7 +75,15 @@ def test_source_vocabularies_of_rxnorm(tmp_path: Path) -> None:
     )
     import_terminology("rxnorm", tmp_path, tmp_path / "rxnorm")
     multum = {"source": "MMSL", "name": "Multum MediSource Lexicon", "version": "MMSL_2026", "restriction_level": "1"}
-    assert vocabularies_of(tmp_path / "rxnorm") == [multum, {"source": "RXNORM"}]
+    assert vocabularies_of(tmp_path / "rxnorm") == [multum, {"source": "RXNORM", "restriction_level": ""}]
+
+
+def test_a_release_that_gives_no_level_is_not_taken_as_free(tmp_path: Path) -> None:
+    for name, text in RXNORM_TABLES.items():
+        (tmp_path / f"{name}.RRF").write_text(text)
+    import_terminology("rxnorm", tmp_path, tmp_path / "rxnorm")
+    assert {one["restriction_level"] for one in vocabularies_of(tmp_path / "rxnorm")} == {""}
+    assert str(Terminology.open(tmp_path / "rxnorm").info()).endswith("level not known of MMSL, RXNORM")
 
 
 def test_what_is_made_of_it_tells_it_too(umls: Path, tmp_path: Path) -> None:

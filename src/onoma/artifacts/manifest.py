@@ -21,6 +21,7 @@ from onoma.errors import (
     NotAnArtifactError,
     OnomaError,
     checked_path,
+    first_line,
 )
 
 MANIFEST_NAME = "onoma.json"
@@ -113,10 +114,8 @@ class Manifest(_Record):
         try:
             return cls.model_validate(raw)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
             raise FormatVersionError(
-                f"{path} has a field this Onoma {__version__} does not understand ({where}: {first['msg']}); "
+                f"{path} has a field this Onoma {__version__} does not understand ({first_line(error)}); "
                 f"it was written by Onoma {raw.get('onoma_version', 'of unknown version')}."
             ) from None
 

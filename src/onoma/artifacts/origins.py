@@ -6,7 +6,6 @@ carries them on under the key ``origins``, so that whoever gets any of these fol
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,8 @@ def origins_of(*configs: Mapping[str, Any]) -> list[dict[str, Any]]:
         ``source`` (name of the file or folder that was read), ``format``, ``release`` (as the source itself says it),
         ``source_files`` (name -> SHA-256), ``licence`` (as who imported it said, else as the source itself says),
         ``usual_licence`` (of what is read in this format) and ``source_vocabularies`` (of releases that unite several:
-        ``source``, ``name``, ``version``, ``restriction_level``, ``citation``); what is not known is missing.
+        ``source``, ``name``, ``version``, ``restriction_level``, ``citation``); what is not known is missing, but for
+        the level in formats that have one, which is "".
     """
     found: list[dict[str, Any]] = []
     for config in configs:
@@ -55,13 +55,12 @@ def licence_in_words(origin: Mapping[str, Any]) -> str:
 def restrictions_in_words(origins: Iterable[Mapping[str, Any]]) -> str:
     """Which source vocabularies have a level of restriction (SRL) other than 0, or none that is known; "" if none.
 
-    Of origins without such levels, as downloads of OMOP are, nothing is told.
+    Of formats without levels, such as OMOP's, nothing is told.
     """
     levels: dict[str, str] = {}
-    vocabularies = [origin.get("source_vocabularies", ()) for origin in origins]
-    with_levels = [one for one in vocabularies if any("restriction_level" in vocabulary for vocabulary in one)]
-    for one in itertools.chain.from_iterable(with_levels):
-        levels[one["source"]] = max(one.get("restriction_level", ""), levels.get(one["source"], ""))
+    for one in (one for origin in origins for one in origin.get("source_vocabularies", ())):
+        if "restriction_level" in one:
+            levels[one["source"]] = max(one["restriction_level"], levels.get(one["source"], ""))
     restricted = [f"{source} (level {level})" for source, level in sorted(levels.items()) if level not in {"", "0"}]
     unknown = [source for source, level in sorted(levels.items()) if not level]
     parts = [f"{', '.join(restricted)}: see section 12 of the UMLS licence and its appendices"] if restricted else []

@@ -79,7 +79,7 @@ def _of_task(
     keys: list[KeyArray] = []
     texts: dict[str, list[str]] = {column: [] for column in columns}
     for part in range(n_parts):
-        file = KeyedTexts(work.mentions(part))
+        file = KeyedTexts(work.mentions(part), fix=work.fix)
         rows = rows_of_task(file.keys, bounds, task)
         keys.append(np.array(file.keys[rows]))
         for column in columns:
@@ -121,39 +121,33 @@ class AnswerFiles:
         Raises:
             InputError: there is a mention that was not there when the input was read.
         """
-        found = [pl.Series(dtype=_LINKS_TYPE)]
+        found: list[str] = []
         for task in range(self._n_tasks):
             wanted = keys[rows_of_task(keys, self._bounds, task)]
             if len(wanted):
-                file = KeyedTexts(self._work.answers(task))
+                file = KeyedTexts(self._work.answers(task), fix=self._work.fix)
                 positions, is_there = find_keys(file.keys, wanted)
                 if not is_there.all():
                     raise InputError(
                         "there are mentions that were not there before: the input was changed while it was mapped",
                         fix="run the command again",
                     )
-                links = pl.Series(file.read(_LINKS, positions.tolist()), dtype=pl.String)
-                found.append(_decoded(file, links, _LINKS_TYPE))
-        return pl.concat(found)
+                found += file.read(_LINKS, positions.tolist())
+        return self._decoded(pl.Series(found, dtype=pl.String), _LINKS_TYPE)
 
     def confidences(self) -> Iterator[tuple[int, DoubleArray]]:
         """Of each task: how many mentions, and the confidences of the best link of each, or of each of its parts."""
         for task in range(self._n_tasks):
-            file = KeyedTexts(self._work.answers(task))
+            file = KeyedTexts(self._work.answers(task), fix=self._work.fix)
             links = pl.Series(file.read(_LINKS, slice(None)), dtype=pl.String)
             # The best links alone have one; of linkers that give none nothing is decoded, which takes long.
             having = links.filter(links.str.contains(f'"{_CONFIDENCE}":', literal=True))
-            decoded = _decoded(file, having, _CONFIDENCES_TYPE).explode().struct.field(_CONFIDENCE)
+            decoded = self._decoded(having, _CONFIDENCES_TYPE).explode().struct.field(_CONFIDENCE)
             yield len(links), decoded.drop_nulls().to_numpy()
 
-
-def _decoded(file: KeyedTexts, links: pl.Series, dtype: pl.List) -> pl.Series:
-    """What `_as_json` wrote.
-
-    Raises:
-        DamagedArtifactError: it did not write that.
-    """
-    try:
-        return links.str.json_decode(dtype)
-    except pl.exceptions.ComputeError as error:
-        raise file.damaged(_LINKS, first_line(error)) from None
+    def _decoded(self, links: pl.Series, dtype: pl.List) -> pl.Series:
+        """What `_as_json` wrote."""
+        try:
+            return links.str.json_decode(dtype)
+        except pl.exceptions.ComputeError as error:
+            raise self._work.damaged(self._work.answers(0).parent, first_line(error)) from None

@@ -60,7 +60,7 @@ def collect_mentions(
         check(part.rows, n_rows)
         name = work.mentions(number)
         if KeyedTexts.exists(name):
-            new = KeyedTexts(name).keys
+            new = KeyedTexts(name, fix=work.fix).keys
         else:
             keys, distinct = distinct_mentions(part.texts)
             is_new = ~find_keys(known, keys)[1]
@@ -73,7 +73,7 @@ def collect_mentions(
         n_rows += part.texts.height
         n_parts += 1
         n_mentions += len(new)
-        n_bytes += sum(KeyedTexts(name).n_bytes(column) for column in part.texts.columns)
+        n_bytes += sum(KeyedTexts(name, fix=work.fix).n_bytes(column) for column in part.texts.columns)
     of_task = COSTLY_TASK_MENTIONS if is_reranked else TASK_MENTIONS
     read = ReadInput(
         n_rows=n_rows,

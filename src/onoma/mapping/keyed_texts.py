@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from onoma.artifacts import write_file
-from onoma.artifacts.arrays import load_array
+from onoma.artifacts.arrays import MAKE_AGAIN, load_array
 from onoma.errors import DamagedArtifactError
 from onoma.linking.strings import StringColumn, data_file, offsets_file
 from onoma.mapping.keys import KEY_TYPE, KeyArray
@@ -28,6 +28,7 @@ class KeyedTexts:
 
     Args:
         name: Path of the files without their endings.
+        fix: What to do about damaged ones.
 
     Attributes:
         keys: Sorted, each once, memory-mapped.
@@ -36,11 +37,9 @@ class KeyedTexts:
         DamagedArtifactError: what lies there is not what `write` left.
     """
 
-    def __init__(self, name: Path) -> None:
-        self._name = name
-        parts = (place.parent for place in name.parents if place.name in {"mentions", "answers"})
-        self._fix = f"Remove {next(parts, name.parent)} to start anew."
-        self.keys: KeyArray = np.asarray(load_array(_keys_file(name), (KEY_TYPE,), 1, fix=self._fix))
+    def __init__(self, name: Path, *, fix: str = MAKE_AGAIN) -> None:
+        self._name, self._fix = name, fix
+        self.keys: KeyArray = np.asarray(load_array(_keys_file(name), (KEY_TYPE,), 1, fix=fix))
 
     @staticmethod
     def exists(name: Path) -> bool:
@@ -71,11 +70,10 @@ class KeyedTexts:
         """
         texts = StringColumn.open(self._name.parent, f"{self._name.name}.{column}", fix=self._fix)
         if len(texts) != len(self.keys):
-            raise self.damaged(column, f"{len(texts):,} texts for {len(self.keys):,} keys")
+            raise self._damaged(column, f"{len(texts):,} texts for {len(self.keys):,} keys")
         return texts
 
-    def damaged(self, column: str, reason: str) -> DamagedArtifactError:
-        """The error for a column that is not what `write` left."""
+    def _damaged(self, column: str, reason: str) -> DamagedArtifactError:
         file = data_file(self._name.parent, f"{self._name.name}.{column}")
         return DamagedArtifactError(f"{file} is damaged ({reason}). {self._fix}")
 
@@ -89,7 +87,7 @@ class KeyedTexts:
         try:
             return texts[rows] if isinstance(rows, slice) else [texts[row] for row in rows]
         except UnicodeDecodeError as error:
-            raise self.damaged(column, str(error)) from None
+            raise self._damaged(column, str(error)) from None
 
     def n_bytes(self, column: str) -> int:
         """How much text a column has."""

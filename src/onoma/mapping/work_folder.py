@@ -36,7 +36,14 @@ from pydantic import TypeAdapter, ValidationError
 from onoma.artifacts import write_text_atomically
 from onoma.artifacts.files import fsync_names, publish
 from onoma.artifacts.locking import check_system, open_locked
-from onoma.errors import ArtifactExistsError, DamagedArtifactError, InputError, MismatchError, UnavailableError
+from onoma.errors import (
+    ArtifactExistsError,
+    DamagedArtifactError,
+    InputError,
+    MismatchError,
+    UnavailableError,
+    first_line,
+)
 from onoma.linking.asking import Asking
 from onoma.linking.expansion import AbbreviationTable
 from onoma.linking.filters import Filters
@@ -214,9 +221,27 @@ class WorkFolder:
         return cls(folder)
 
     @property
+    def fix(self) -> str:
+        """What to do about damage."""
+        return f"Remove {self.folder} to start anew."
+
+    def damaged(self, file: Path, reason: str) -> DamagedArtifactError:
+        """The error for a file that is not what was written."""
+        return DamagedArtifactError(f"{file} is damaged ({reason}). {self.fix}")
+
+    def _read_json(self, file: Path) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (ValueError, RecursionError) as error:
+            raise self.damaged(file, str(error)) from None
+        return found
+
+    @property
     def settings(self) -> Settings | None:
         """What the work is, if any was begun."""
-        found = _read_json(self.folder / "settings.json")
+        found = self._read_json(self.folder / "settings.json")
         try:
             return None if found is None else _typed(Settings, found)
         except ValidationError:
@@ -239,7 +264,7 @@ class WorkFolder:
     @property
     def preparation(self) -> Preparation:
         """What mentions go through before they are linked."""
-        settings, definitions = self.begun, _read_json(self.folder / "abbreviations.json")
+        settings, definitions = self.begun, self._read_json(self.folder / "abbreviations.json")
         if definitions is None and settings.abbreviations is not None:
             raise self.removed()
         table = AbbreviationTable(definitions or {}, {}) if settings.abbreviations is not None else None
@@ -302,15 +327,11 @@ class WorkFolder:
         return self._counted(WrittenPart, self.written(part, ".json"))
 
     def _counted(self, kind: type[Said], file: Path) -> Said | None:
-        found = _read_json(file)
+        found = self._read_json(file)
         try:
             return None if found is None else _typed(kind, found)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = "".join(f"{part}: " for part in first["loc"])
-            raise DamagedArtifactError(
-                f"{file} is damaged ({where}{first['msg']}). Remove {self.folder} to start anew."
-            ) from None
+            raise self.damaged(file, first_line(error)) from None
 
     def whole_part(self, part: int, suffix: str, written: WrittenPart) -> Path:
         """A part of the output, with all its bytes.
@@ -321,9 +342,7 @@ class WorkFolder:
         file = self.written(part, suffix)
         n_bytes = file.stat().st_size if file.is_file() else 0
         if n_bytes != written.n_bytes:
-            raise DamagedArtifactError(
-                f"{file} is damaged ({n_bytes:,} of {written.n_bytes:,} bytes). Remove {self.folder} to start anew."
-            )
+            raise self.damaged(file, f"{n_bytes:,} of {written.n_bytes:,} bytes")
         return file
 
     def finish_part(self, part: int, written: WrittenPart) -> None:
@@ -430,7 +449,7 @@ class WorkFolder:
             ArtifactExistsError: what is there is not such a folder.
         """
         self._ensure_own()
-        found = _read_json(self.folder / "done")
+        found = self._read_json(self.folder / "done")
         if found is None or not output.exists():
             return None
         try:
@@ -482,16 +501,6 @@ def _typed(kind: type[Said], found: object) -> Said:
         ValidationError: it says something else.
     """
     return TypeAdapter(kind).validate_python(found)
-
-
-def _read_json(path: Path) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (ValueError, RecursionError) as error:
-        raise DamagedArtifactError(f"{path} is damaged ({error}). Remove {path.parent} to start anew.") from None
-    return found
 
 
 def _shown(value: object) -> str:

@@ -168,7 +168,7 @@ class Vocabularies:
         self._levels.add(rows.select(self.columns))
 
     def told(self, release: Release, reading: Reading) -> list[dict[str, str]]:
-        """Of each source ``source`` and ``restriction_level``, by MRSAB also ``name``, ``version``, ``citation``.
+        """Of each source ``source`` and ``restriction_level`` ("": not given), by MRSAB also its name and others.
 
         MRSAB has the last word on the level where it gives one. Columns: UMLS Reference Manual, 3.3.16.
         """
@@ -183,7 +183,11 @@ class Vocabularies:
                 known["restriction_level"] = known["restriction_level"] or levels.get(source, "")
                 found[source] = {"source": source, **known}
         named = sorted(source for source in found if source.strip())
-        return [{key: value for key, value in found[source].items() if value.strip()} for source in named]
+        # A level that is not given is told: without it, content would look free.
+        return [
+            {key: value for key, value in found[source].items() if value.strip() or key == "restriction_level"}
+            for source in named
+        ]
 
 
 @dataclass(frozen=True)
