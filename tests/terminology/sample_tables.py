@@ -13,7 +13,7 @@ from sample import DEFINITION, NAMES, Sample, write_text
 CTD_HEAD = """\
 # The Comparative Toxicogenomics Database (CTD) - http://ctdbase.org/
 #   Copyright 2012-2024 NC State University. All rights reserved.
-#
+# Report created: Tue Oct 29 10:41:05 EDT 2024
 # Fields:
 # {}
 #

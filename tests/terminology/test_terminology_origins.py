@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sample_xml
+from sample import write_text
 from sample_omop import concept, write_omop
 from sample_rrf import RXNORM_TABLES
-from sample_xml import disorder, orphanet_file
+from sample_snomed import CONTENT, write_rf2
+from sample_tables import CTD_CSV
+from sample_xml import disorder, mesh_concept, mesh_file, mesh_record, orphanet_file
 
 from onoma.artifacts import origins_of, read_manifest
 from onoma.terminology import Terminology, export_terminology, import_terminology, merge_terminologies
@@ -194,6 +199,43 @@ def test_release_and_licence_of_orphanet(tmp_path: Path) -> None:
     import_terminology("orphanet", tmp_path / "en_product1.xml", tmp_path / "out")
     (origin,) = origins_of(read_manifest(tmp_path / "out").config)
     assert (origin["release"], origin["licence"]) == ("2025-12-09", "CC-BY-4.0")
+
+
+@pytest.mark.parametrize(
+    ("format", "write", "release", "without"),
+    [
+        ("mesh", write_text("desc2026.xml", sample_xml.MESH), "2026", ("desc2026", "headings")),
+        ("icd10cm", write_text("t.xml", sample_xml.ICD10CM), "2026", ("<version>2026</version>", "")),
+        ("ctd", write_text("c.csv", CTD_CSV), "Tue Oct 29 10:41:05 EDT 2024", ("Report created", "Rows")),
+        ("snomed", lambda folder: write_rf2(folder, CONTENT), "INT_20240101", ("_20240101", "")),
+    ],
+)
+def test_release_in_the_file_or_its_name(
+    format: str, write: Callable[[Path], str | Path], release: str, without: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "source").mkdir()
+    source = Path(write(tmp_path / "source"))
+    import_terminology(format, source, tmp_path / "out")
+    assert origins_of(read_manifest(tmp_path / "out").config)[0]["release"] == release
+    for file in [path for path in (tmp_path / "source").rglob("*") if path.is_file()]:
+        file.write_text(file.read_text(encoding="utf-8").replace(*without), encoding="utf-8")
+        file.rename(file.with_name(file.name.replace(*without)))
+    import_terminology(format, source.with_name(source.name.replace(*without)), tmp_path / "without")
+    assert "release" not in origins_of(read_manifest(tmp_path / "without").config)[0]
+
+
+def test_release_of_several_files(tmp_path: Path) -> None:
+    (tmp_path / "mesh").mkdir()
+    (tmp_path / "mesh" / "fredesc2025.xml").write_text(mesh_file(mesh_record("D1", "a", mesh_concept("M1", ["a"]))))
+    supplementary = mesh_record("C1", "b", mesh_concept("M2", ["b"]), kind="Supplemental")
+    (tmp_path / "mesh" / "supp2026.xml").write_text(mesh_file(supplementary, kind="Supplemental"))
+    import_terminology("mesh", tmp_path / "mesh", tmp_path / "out")
+    assert origins_of(read_manifest(tmp_path / "out").config)[0]["release"] == "2025, 2026"
+    rows = {"sct2_Concept": [("501002", "20200131", "1", "900000000000074008")]}
+    write_rf2(write_rf2(tmp_path / "rf2", CONTENT, "Full"), rows, "Full", "XX1000999")
+    import_terminology("snomed", tmp_path / "rf2", tmp_path / "both", options={"date": "20220601"})
+    release = "INT_20240101, XX1000999_20240101, as of 20220601"
+    assert origins_of(read_manifest(tmp_path / "both").config)[0]["release"] == release
 
 
 def test_a_release_without_a_word_for_it(tmp_path: Path) -> None:

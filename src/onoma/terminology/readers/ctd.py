@@ -64,6 +64,7 @@ _REFERENCES = {
     "DTXSID": ("xref", ""),
     "InChIKey": ("xref", "InChIKey:"),
 }
+_CREATED = "Report created:"
 _NOT_READ = ("TreeNumbers", "ParentTreeNumbers")
 _ADVICE = "get CTD_diseases or CTD_chemicals (.csv.gz or .tsv.gz) from http://ctdbase.org/downloads"
 
@@ -75,6 +76,7 @@ class _Head:
     fields: tuple[str, ...]
     delimiter: str
     n_lines: int
+    release: str
 
     @property
     def id(self) -> str:
@@ -149,6 +151,7 @@ def read_ctd(source: str, options: ReaderOptions, reading: Reading) -> SourceTab
         relations=pl.concat(relations),
         definitions=pl.concat(definitions),
         cross_references=pl.concat(references),
+        release=head.release,
         may_refer_outside=True,  # a part of the vocabulary, cut out with its head, points to parents left behind
     )
 
@@ -156,16 +159,19 @@ def read_ctd(source: str, options: ReaderOptions, reading: Reading) -> SourceTab
 def _read_head(file: SourceFile, reading: Reading) -> _Head:
     lines = next(iter(read_blocks(file, reading))).lines()
     n_above = sum(1 for _ in takewhile(lambda line: line.startswith(b"#"), lines))
+    release = ""
     # Some people strip the comments and leave the names of the columns as a first line.
     for number, line in enumerate(lines[: n_above + 1], 1):
         text = line.decode("utf-8", "replace").lstrip("#").strip(" ")
+        if text.startswith(_CREATED):
+            release = text.removeprefix(_CREATED).strip()
         delimiter = "\t" if "\t" in text else ","
         fields = tuple(field.strip().strip('"') for field in text.split(delimiter))
         if any(column in fields and name in fields for column, name in _IDS.items()):
             if len(set(fields)) != len(fields):
                 raise InputError("two columns have the same name", path=file.path, line=number, found=text, fix=_ADVICE)
             n_below = _n_comments(lines[number:], delimiter.encode(), len(fields) - 1)
-            return _Head(fields, delimiter, number + n_below)
+            return _Head(fields, delimiter, number + n_below, release)
     raise InputError(
         "no line at its beginning names the columns of CTD",
         path=file.path,

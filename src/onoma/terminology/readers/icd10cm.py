@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -83,8 +83,9 @@ def read_icd10cm(source: str, options: Icd10cmOptions, reading: Reading) -> Sour
         raise InputError(
             "two tabular lists", path=files[1].path, found=str(files[0].path), fix="name the one of the year you want"
         )
-    terms = _Tabular(files[0], options, reading).terms()
-    return tables_from_terms(terms, path=files[0].path, language="en", reading=reading, source=SOURCE)
+    tabular = _Tabular(files[0], options, reading)
+    tables = tables_from_terms(tabular.terms(), path=files[0].path, language="en", reading=reading, source=SOURCE)
+    return replace(tables, release=tabular.version)
 
 
 @dataclass(frozen=True)
@@ -110,14 +111,21 @@ class _Seventh:
 
 
 class _Tabular:
-    """One run through the tabular list."""
+    """One run through the tabular list.
+
+    Attributes:
+        version: As the file says it, once its first chapter has been read; "" if it does not.
+    """
 
     def __init__(self, file: XmlFile, options: Icd10cmOptions, reading: Reading) -> None:
         self._file, self._options, self._reading = file, options, reading
+        self.version = ""
 
     def terms(self) -> Iterator[OntologyTerm]:
         """All concepts, parents first."""
         for chapter in xml_elements(self._file.file, "chapter", self._reading):
+            if (parent := chapter.getparent()) is not None:  # of the first: what stood before a chapter goes with it
+                self.version = self.version or text_of(parent, "version")
             title, code = _title_and_range(text_of(chapter, "desc"))
             code = code or text_of(chapter, "name")
             if self._options.headings:

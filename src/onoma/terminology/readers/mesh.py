@@ -39,6 +39,7 @@ English terms, with their codes (T000049; "por0000053" is a translated one): the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -67,6 +68,7 @@ from onoma.terminology.readers.options import ReaderOptions, Words
 from onoma.terminology.readers.rrf import LANGUAGES
 
 SOURCE = "MESH"
+_YEAR = re.compile(r"(?<=desc|supp|qual)[0-9]{4}")
 
 
 class MeshOptions(ReaderOptions):
@@ -147,7 +149,8 @@ def read_mesh(source: str, options: MeshOptions, reading: Reading) -> SourceTabl
     unseen = [tree for tree in options.trees if tree not in found.trees_with_records]
     check_chosen("trees", unseen, found.branches, path=source)
     tables = join_tables(parts)
-    return replace(tables, relations=pl.concat([tables.relations, found.relations(reading)]))
+    years = sorted({match[0] for file in files if (match := _YEAR.search(file.file.base))})
+    return replace(tables, relations=pl.concat([tables.relations, found.relations(reading)]), release=", ".join(years))
 
 
 def _files(source: Path, options: MeshOptions) -> list[XmlFile]:

@@ -33,6 +33,7 @@ _FILE_NAME = re.compile(
     r"_(?P<summary>[A-Za-z0-9]*?)(?P<release>Snapshot|Full|Delta)(?![A-Za-z0-9]).*\.txt(?:\.gz)?"
 )
 _AFTER_EDITION = re.compile(r"(_[0-9]{8}.*|\.txt(\.gz)?)$")
+_EDITION_AND_DAY = re.compile(r"_([A-Za-z0-9]+_[0-9]{8})")
 _WHAT_TO_GIVE = "give the release zip, its unpacked folder, or its Snapshot or Full folder"
 
 
@@ -52,6 +53,11 @@ class Release:
     def of(self, *contents: str) -> tuple[SourceFile, ...]:
         """The files with these contents."""
         return tuple(file for content in contents for file in self.files.get(content, ()))
+
+    def named(self) -> str:
+        """Editions and days as the names of the files of concepts say them, "INT_20260101"; "" if they do not."""
+        found = [_EDITION_AND_DAY.search(file.base) for file in self.of("Concept")]
+        return ", ".join(sorted({match[1] for match in found if match}))
 
 
 def find_release(source: Path, wanted: str, reading: Reading) -> Release:

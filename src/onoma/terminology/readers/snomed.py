@@ -125,6 +125,7 @@ def read_snomed(source: str, options: SnomedOptions, reading: Reading) -> Source
         cross_references=_read_maps(release, known, options, reading),
         known_elsewhere=concepts.filter(~is_kept).select(concept_id=as_text("id")).to_series(),
         may_refer_outside=not known.is_whole,
+        release=", ".join(part for part in (release.named(), options.date and f"as of {options.date}") if part),
     )
 
 
