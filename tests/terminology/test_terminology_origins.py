@@ -17,7 +17,13 @@ from sample_tables import CTD_CSV
 from sample_xml import disorder, mesh_concept, mesh_file, mesh_record, orphanet_file
 
 from onoma.artifacts import origins_of, read_manifest
-from onoma.terminology import Terminology, export_terminology, import_terminology, merge_terminologies
+from onoma.terminology import (
+    Terminology,
+    diff_terminologies,
+    export_terminology,
+    import_terminology,
+    merge_terminologies,
+)
 from onoma.terminology.enriching import enrich_terminology
 
 MRCONSO = """\
@@ -236,6 +242,20 @@ def test_release_of_several_files(tmp_path: Path) -> None:
     import_terminology("snomed", tmp_path / "rf2", tmp_path / "both", options={"date": "20220601"})
     release = "INT_20240101, XX1000999_20240101, as of 20220601"
     assert origins_of(read_manifest(tmp_path / "both").config)[0]["release"] == release
+
+
+def test_a_diff_says_which_releases_it_compares(tmp_path: Path) -> None:
+    for year in ("2025", "2026"):
+        write_text(f"desc{year}.xml", sample_xml.MESH)(tmp_path)
+        import_terminology("mesh", tmp_path / f"desc{year}.xml", tmp_path / year)
+    (tmp_path / "own.csv").write_text("code,label\nX:1,Heart attack\n")
+    import_terminology("table", tmp_path / "own.csv", tmp_path / "own", options={"id": "code", "name": "label"})
+    found = diff_terminologies(tmp_path / "2025", tmp_path / "2026")
+    assert found.figures()["releases"] == ["2025", "2026"]
+    assert str(found).startswith(f"{tmp_path}/2025 (release 2025) -> {tmp_path}/2026 (release 2026): 3 -> 3 concepts")
+    assert str(diff_terminologies(tmp_path / "2025", tmp_path / "own")).startswith(
+        f"{tmp_path}/2025 (release 2025) -> {tmp_path}/own: "
+    )
 
 
 def test_a_release_without_a_word_for_it(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ from pathlib import Path
 
 import polars as pl
 
+from onoma.artifacts import origins_of
 from onoma.terminology.enriching.lexical_keys import SMALL_WORDS
 from onoma.terminology.listing import write_list
 from onoma.terminology.normalised_columns import normalise_expr
@@ -106,6 +107,7 @@ class TerminologyDiff:
     Attributes:
         old: Folder of the old release.
         new: Folder of the new one.
+        releases: As the sources of each say themselves, e.g. "2026-10-01"; "" where they do not.
         n_concepts: Codes, in the old and in the new release; so the following.
         n_active: Of them active.
         n_names: Rows of the table of names.
@@ -116,6 +118,7 @@ class TerminologyDiff:
 
     old: Path
     new: Path
+    releases: tuple[str, str]
     n_concepts: tuple[int, int]
     n_active: tuple[int, int]
     n_names: tuple[int, int]
@@ -133,6 +136,7 @@ class TerminologyDiff:
         return {
             "old": str(self.old),
             "new": str(self.new),
+            "releases": list(self.releases),
             "n_concepts": list(self.n_concepts),
             "n_active": list(self.n_active),
             "n_names": list(self.n_names),
@@ -145,8 +149,12 @@ class TerminologyDiff:
 
     def __str__(self) -> str:
         (old_concepts, new_concepts), (old_active, new_active) = self.n_concepts, self.n_active
+        old, new = (
+            f"{folder} (release {release})" if release else str(folder)
+            for folder, release in zip((self.old, self.new), self.releases, strict=True)
+        )
         lines = [
-            f"{self.old} -> {self.new}: {old_concepts:,} -> {new_concepts:,} concepts, "
+            f"{old} -> {new}: {old_concepts:,} -> {new_concepts:,} concepts, "
             f"{old_active:,} -> {new_active:,} of them active, "
             f"{self.n_names[0]:,} -> {self.n_names[1]:,} names, in {self.seconds:.1f} s"
         ]
@@ -187,6 +195,7 @@ def diff_terminologies(old: str | Path | Terminology, new: str | Path | Terminol
     return TerminologyDiff(
         old=before.path,
         new=after.path,
+        releases=(_release(before), _release(after)),
         n_concepts=(before.n_concepts, after.n_concepts),
         n_active=(_n_active(before), _n_active(after)),
         n_names=(before.n_names, after.n_names),
@@ -194,6 +203,11 @@ def diff_terminologies(old: str | Path | Terminology, new: str | Path | Terminol
         details=details,
         seconds=time.perf_counter() - started,
     )
+
+
+def _release(terminology: Terminology) -> str:
+    releases = (one.get("release") for one in origins_of(terminology.manifest.config))
+    return ", ".join(dict.fromkeys(release for release in releases if release))
 
 
 def _n_active(terminology: Terminology) -> int:
