@@ -303,6 +303,35 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
     assert "confidences are those learned with the earlier counts" in done.stderr
 
 
+def test_records_that_are_counted_already(place: Path, mentions: Path, tmp_path: Path) -> None:
+    """A table of codes and how often each was recorded is as good as its mentions one by one."""
+    for name in ("one by one", "counted"):
+        shutil.copytree(place / "linker", tmp_path / name)
+    (tmp_path / "all.txt").write_text("N1||N1\n" * 7 + "N2||N2\n" * 2 + "D9||D9\n" * 3)
+    (tmp_path / "counts.csv").write_text("code,records\nN1,7.0\nN2,2\nD9,3\nN3,many\n")
+    columns = ["--column", "records", "--code-column", "code", "--count-column", "records"]
+    run("linker", "add-prior", tmp_path / "one by one", tmp_path / "all.txt")
+    count: list[str | Path] = ["linker", "add-prior", tmp_path / "counted", tmp_path / "counts.csv", *columns]
+    with pytest.raises(InputError, match=r"line 5, field records.*whole number of at most 12 digits.*many") as caught:
+        run(*count)
+    assert caught.value.path == tmp_path / "counts.csv"
+    done = invoke(*count, "--on-error", "skip")
+    assert "prior: 2 concepts meant by 12 mentions, 3 of them of none that the linker has" in done.stdout
+    made = [tmp_path / name / "prior.npy" for name in ("one by one", "counted")]
+    assert made[0].read_bytes() == made[1].read_bytes()
+    tune: list[str | Path] = ["linker", "tune", tmp_path / "counted", "--mentions", mentions, "--on-error", "skip"]
+    with pytest.raises(ConfigError, match="--count-column is of the file of --prior, and none is given"):
+        run(*tune, "--count-column", "records")
+    with pytest.raises(InputError, match="lines of mentions have no counts"):
+        run(*tune, "--prior", tmp_path / "all.txt", "--count-column", "records")
+    with pytest.raises(InputError, match=r"name the column of counts \(--count-column\)"):
+        run(*count[:-1], "times")
+    (tmp_path / "prior.csv").write_text("mention,concept_id,n\na,N1,7\nb,N2,2\nc,D9,3\n")
+    done = invoke(*tune, "--prior", tmp_path / "prior.csv", "--count-column", "n", "--calibration", "none")
+    assert "prior: 2 concepts meant by 12 mentions" in done.stdout, done.output
+    assert made[0].read_bytes() == made[1].read_bytes()
+
+
 def test_mentions_are_counted_with_a_weight_of_ones_own(place: Path, mentions: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "linker", tmp_path / "linker")
     (tmp_path / "all.txt").write_text("N1||this\nN1||that\nneither\n")

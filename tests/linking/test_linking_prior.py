@@ -60,6 +60,25 @@ def test_counts(place: Path) -> None:
     assert (counted.report.n_mentions, counted.report.n_unknown, counted.report.n_concepts) == (11, 2, 3)
 
 
+def test_rows_that_count_more_often_than_once(place: Path) -> None:
+    dictionary = Linker.open(place / "linker").dictionary
+    times = [2, 0, 7, 1, 40, 10**12 - 1, 3, 5, 1, 6, 9]
+    table = mentions(MEANT).with_columns(count=pl.Series(times))
+    repeated = pl.concat([mentions([row] * min(n, 50)) for row, n in zip(MEANT, times, strict=True)])
+    few = count_prior(dictionary, table.with_columns(pl.col("count").clip(upper_bound=50).cast(pl.UInt8)))
+    assert few.counts.tolist() == count_prior(dictionary, repeated).counts.tolist()
+    report, wanted = few.report, count_prior(dictionary, repeated).report
+    assert (report.n_mentions, report.n_unknown, report.n_concepts) == (
+        wanted.n_mentions, wanted.n_unknown, wanted.n_concepts,
+    )  # fmt: skip
+    assert count_prior(dictionary, table).counts.max() == 40 + 10**12 - 1 + 3 + 5 + 1
+    for counts in ([-1] * 11, [None] * 11, [0.5] * 11, ["1"] * 11):
+        with pytest.raises(InputError, match="a whole number from 0 in every row"):
+            count_prior(dictionary, mentions(MEANT).with_columns(count=pl.Series(counts)))
+    with pytest.raises(InputError, match="no mention is of a concept that the linker has"):
+        count_prior(dictionary, mentions(MEANT).with_columns(count=0))
+
+
 def test_own_codes_with_a_bar_are_told_apart(tmp_path: Path) -> None:
     """Counts, development mentions, update reports, pairs and candidates of a reranker: each code means its concept."""
     names = {f"LOC|{n}": [f"place {letters}"] for n, letters in enumerate(map("".join, permutations("abcdefgh", 2)))}

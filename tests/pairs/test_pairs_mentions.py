@@ -309,6 +309,30 @@ def test_columns_of_other_names(tmp_path: Path, kind: str, names: tuple[str, str
     assert read_mentions(file, context=names[1], cluster=names[1], mention_format=written).row(0)[2:] == ("D1", "D1")
 
 
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [("csv", pl.Int8), ("csv", pl.Float64), ("parquet", pl.UInt64), ("parquet", pl.String), ("jsonl", pl.Int64)],
+)
+def test_a_column_of_counts(tmp_path: Path, kind: str, dtype: pl.DataType) -> None:
+    rows = pl.DataFrame({"mention": ["a", "b"], "concept_id": ["D1", "D2"], "n": [12, 0]}).cast({"n": dtype})
+    file = tmp_path / f"m.{kind}"
+    getattr(rows, {"csv": "write_csv", "parquet": "write_parquet", "jsonl": "write_ndjson"}[kind])(file)
+    assert read_mentions(file, count="n").rows() == [("a", "D1", 12), ("b", "D2", 0)]
+    assert read_mentions(file, count="n").schema["count"] == pl.Int64
+    assert "count" not in read_mentions(file).columns
+
+
+@pytest.mark.parametrize("count", ["", "-1", "1.5", "1e3", "many", "1234567890123", "1 000"])
+def test_a_count_that_is_none(tmp_path: Path, count: str) -> None:
+    file = tmp_path / "m.csv"
+    file.write_text(f"mention,concept_id,n\na,D1, 999999999999 \nb,D2,{count}\n")
+    with pytest.raises(InputError, match=r"line 3, field n: .*a whole number of at most 12 digits"):
+        read_mentions(file, count="n")
+    reading = Reading(on_error="skip")
+    assert read_mentions(file, reading, count="n")["count"].to_list() == [10**12 - 1]
+    assert len(reading.rejects) == 1
+
+
 def test_a_bad_row_is_told_by_the_names_of_its_table(tmp_path: Path) -> None:
     file = tmp_path / "m.csv"
     file.write_text("span,hpo_id,paper\na,D1,p\nb,,p\n")

@@ -19,6 +19,7 @@ from onoma.cli.options import (
     divided,
     mention_format,
 )
+from onoma.errors import ConfigError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
     from onoma.linking.prior_counting import PriorReport
     from onoma.linking.trials import Accuracies
 
+CountColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of a table of counted mentions that says how often each row counts, a whole number. Unset: once.",
+    ),
+]
 _NEARLY_ALL = 0.95
 """Share of development mentions that were counted too, from which that is remarked on."""
 
@@ -60,6 +68,7 @@ def tune(
             "Unset: what the linker has stays.",
         ),
     ] = None,
+    count_column: CountColumn = None,
     stages: Annotated[
         str | None,
         typer.Option(
@@ -106,13 +115,16 @@ def tune(
 
     written = mention_format(column, code_column, encoding, [mentions, prior])
 
-    def read_from(file: Path, context: str | None = None) -> tuple[pl.DataFrame, Reading]:
+    if count_column is not None and prior is None:
+        raise ConfigError("--count-column is of the file of --prior, and none is given.")
+
+    def read_from(file: Path, **columns: str | None) -> tuple[pl.DataFrame, Reading]:
         of_file = written.fitting(file)
         reading = of_file.reading(on_error)
-        return read_mentions(file, reading, context=context, mention_format=of_file), reading
+        return read_mentions(file, reading, mention_format=of_file, **columns), reading
 
-    read, reading = read_from(mentions, context)
-    counted, counting = (None, None) if prior is None else read_from(prior)
+    read, reading = read_from(mentions, context=context)
+    counted, counting = (None, None) if prior is None else read_from(prior, count=count_column)
     before = open_settings(linker)
     with show.progress_bar("linking", "mentions") as update:
         report = tune_linker(
@@ -145,6 +157,7 @@ def add_prior(
     ],
     column: MentionColumn = None,
     code_column: CodeColumn = None,
+    count_column: CountColumn = None,
     weight: Annotated[
         float | None,
         typer.Option(
@@ -171,7 +184,7 @@ def add_prior(
     written = mention_format(column, code_column, encoding, [mentions])
     reading = written.reading(on_error)
     was_calibrated = open_settings(linker).calibration is not None
-    annotated = read_mentions(mentions, reading, mention_format=written)
+    annotated = read_mentions(mentions, reading, count=count_column, mention_format=written)
     report = count(linker, annotated, weight=weight, database=database)
     _show_left_out(mentions, reading)
     settings = LinkerSettings.open(linker)

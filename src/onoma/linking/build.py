@@ -256,7 +256,8 @@ def add_prior(
 
     Args:
         linker: The linker's folder.
-        mentions: Columns ``mention`` and ``concept_id`` (`onoma.pairs.mentions.read_mentions`).
+        mentions: Columns ``mention`` and ``concept_id`` (`onoma.pairs.mentions.read_mentions`), and ``count`` where a
+            row counts more often than once.
         weight: What counts are worth from now on, above 0 (w of `onoma.linking.prior`); switches the stage "prior" on.
             Unset: what was learned stays, and so do the stages.
         database: Of a linker with its vectors in PostgreSQL, see `Linker.open`.

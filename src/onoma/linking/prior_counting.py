@@ -29,7 +29,7 @@ class PriorReport:
     """What annotated mentions said of how often concepts are meant.
 
     Attributes:
-        n_mentions: All of them; of these
+        n_mentions: All of them, each as often as it counts; of these
         n_unknown: those of concepts that the linker does not have, or of none.
         n_concepts: Concepts that are meant at least once.
         mentions_fingerprint: See `onoma.pairs.mentions.mentions_fingerprint`.
@@ -82,14 +82,15 @@ def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:
 
     Args:
         dictionary: Of the linker.
-        mentions: As `onoma.pairs.mentions.read_mentions` gives them. Several codes divided by ``|`` count for each of
-            their concepts; a mention of no concept, or of an unknown one, counts for none.
+        mentions: As `onoma.pairs.mentions.read_mentions` gives them, with or without a column ``count``. Several codes
+            divided by ``|`` count for each of their concepts; a mention of no concept, or of an unknown one, counts for
+            none.
 
     Raises:
         InputError: none is of a concept that the linker has, or this is no table of mentions.
     """
     check_mentions(mentions)
-    counted = Counter(mentions["concept_id"].to_list())
+    counted = _counted(mentions)
     counts = np.zeros(dictionary.n_concepts, np.int64)
     n_unknown = 0
     for label, (rows, _) in dictionary.meant_concepts(counted).items():
@@ -112,6 +113,19 @@ def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:
         mentions_fingerprint=mentions_fingerprint(mentions["mention"]),
     )
     return Prior(counts, report)
+
+
+def _counted(mentions: pl.DataFrame) -> dict[str, int]:
+    """How often each label occurs."""
+    if "count" not in mentions.columns:
+        return Counter(mentions["concept_id"].to_list())
+    counts = mentions["count"]
+    if not counts.dtype.is_integer() or counts.null_count() or (counts < 0).any():
+        raise InputError(
+            "this is no table of mentions with counts", field="count", expected="a whole number from 0 in every row"
+        )
+    totals = mentions.group_by("concept_id", maintain_order=True).agg(pl.col("count").cast(pl.Int64).sum())
+    return dict(totals.iter_rows())
 
 
 def carry_prior(

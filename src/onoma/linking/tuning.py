@@ -125,8 +125,8 @@ def tune_linker(
         mentions: Columns ``mention`` and ``concept_id`` (`onoma.pairs.mentions.read_mentions`). Several codes divided
             by ``|`` are all right; `NO_CONCEPT` stands for none. They must not be what is reported on later. A column
             ``context`` is for a cross-encoder that reads contexts.
-        prior: Other annotated mentions, of the same columns, that say how often each concept is meant
-            (`onoma.linking.prior`); unset: what the linker has stays.
+        prior: Other annotated mentions, of the same columns, and ``count`` where a row counts more often than once,
+            that say how often each concept is meant (`onoma.linking.prior`); unset: what the linker has stays.
         stages: That shall be on; unset: as they are, but that the stage "prior" is on where it is known how often
             concepts are meant and more mentions are right with it than without, and else off.
         calibrate: Whether to fit confidences.

@@ -35,6 +35,8 @@ _BARRED = (
 _MENTION_LINES = pl.Schema(
     {"mention": pl.String(), "concept_id": pl.String(), "parts": pl.List(pl.String()), "line": pl.UInt32()}
 )
+_COUNT = r"^\s*([0-9]{1,12})(?:\.0*)?\s*$"
+"""Of programs that know no whole numbers beside empty cells there is a ".0" behind it."""
 _HAS_CODE = pl.col("concept_id").str.contains(r"[^|\s]")
 """Whether `onoma.codes.split_codes` finds a code."""
 
@@ -46,6 +48,7 @@ def read_mentions(
     context: str | None = None,
     cluster: str | None = None,
     group: str | None = None,
+    count: str | None = None,
     mention_format: MentionFormat | None = None,
 ) -> pl.DataFrame:
     """Read annotated mentions, for `build_mention_pairs` and `onoma.linking.tune_linker`.
@@ -57,11 +60,12 @@ def read_mentions(
         context: A column of a table that says where each mention stands, to be read too; its cells may be empty.
         cluster: Likewise one that says what each mention is of, such as the document.
         group: Likewise one by whose values mentions are told apart, such as their section.
+        count: Likewise one of whole numbers, how often each row counts.
         mention_format: What the columns of a table are called, and the encoding.
 
     Returns:
-        Columns ``mention`` and ``concept_id``, whatever the table calls them, and ``context``, ``cluster`` and
-        ``group`` if they were asked for, a row for each annotation.
+        Columns ``mention`` and ``concept_id``, whatever the table calls them, and ``context``, ``cluster``, ``group``
+        and ``count`` (Int64) if they were asked for, a row for each annotation.
 
     Raises:
         InputError: the file or a column is missing, columns are named of lines, or, under "strict", a line is bad; or
@@ -73,7 +77,8 @@ def read_mentions(
     reading = asked if reading is None else reading
     if asked.encoding not in (None, reading.encoding):
         raise ConfigError(f"mentions are in one encoding; found {asked.encoding} and {reading.encoding or 'utf-8'}.")
-    found = _read(checked_path(file), reading, written, {"context": context, "cluster": cluster, "group": group})
+    more = {"context": context, "cluster": cluster, "group": group, "count": count}
+    found = _read(checked_path(file), reading, written, more)
     if found.is_empty():
         composite = reading.notes.get(COMPOSITE, 0)
         raise InputError(
@@ -197,6 +202,9 @@ def _read_table(file: SourceFile, reading: Reading, columns: Mapping[str, str]) 
         Check(pl.col("mention").str.strip_chars() != "", columns["mention"], "text", "mention", "an empty cell"),
         Check(_HAS_CODE, columns["concept_id"], "a code", "concept_id", "an empty cell"),
     ]
+    if "count" in columns:
+        of_a_count = "a whole number of at most 12 digits"
+        checks.append(Check(pl.col("count").str.contains(_COUNT), columns["count"], of_a_count, "count"))
     # Not by expressions, to which a name such as "*" would be a pattern; and a column may be asked for twice.
     rows = [
         pl.DataFrame([block[LINE], *(block[column].alias(role) for role, column in columns.items())])
@@ -206,7 +214,8 @@ def _read_table(file: SourceFile, reading: Reading, columns: Mapping[str, str]) 
     parts = [part.select(*columns) for part in good]
     n_joined = sum(part.filter(pl.col("concept_id").str.contains("+", literal=True)).height for part in parts)
     reading.note("codes with a '+', which divides codes in lines id||mention alone", n_joined)
-    return pl.concat([pl.DataFrame(schema=dict.fromkeys(columns, pl.String)), *parts])
+    found = pl.concat([pl.DataFrame(schema=dict.fromkeys(columns, pl.String)), *parts])
+    return found.with_columns(pl.col("^count$").str.extract(_COUNT).cast(pl.Int64))
 
 
 _HOW_TO_NAME = {
@@ -215,6 +224,7 @@ _HOW_TO_NAME = {
     "context": "name the column of contexts (--context)",
     "cluster": "name the column of clusters (--cluster)",
     "group": "name the column of groups (--group)",
+    "count": "name the column of counts (--count-column)",
 }
 
 
