@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from onoma.artifacts.system import is_of_system
-from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError
+from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError, first_line
 from onoma.indexes.pgvector import PgVectorIndex
 from onoma.indexes.pgvector_limits import check_choices
 from onoma.indexes.pgvector_server import TableName, check_server, connect, in_words, schema_to_write, seeing_extension
@@ -190,5 +190,4 @@ def read_place(folder: Path) -> TablePlace:
     except (OSError, ValueError) as error:
         if is_of_system(error):
             raise
-        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        raise DamagedArtifactError(f"{file} cannot be read ({reason}). Build the index again.") from None
+        raise DamagedArtifactError(f"{file} cannot be read ({first_line(error)}). Build the index again.") from None

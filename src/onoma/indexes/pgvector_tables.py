@@ -26,6 +26,7 @@ from onoma.errors import (
     FormatVersionError,
     InputError,
     NotAnArtifactError,
+    first_line,
 )
 from onoma.indexes.pgvector_limits import COLUMN_TYPES, MOST_COMPONENTS, TablePrecision
 from onoma.indexes.pgvector_server import GRAPH_KEY, ID_KEY, TableName, one_row, seeing_extension, words_of
@@ -101,7 +102,7 @@ def read_record(connection: Connection, name: TableName) -> tuple[PgVectorRecord
         record = PgVectorRecord.model_validate(raw)
     except ValidationError as error:
         raise DamagedArtifactError(
-            f"The comment of the table '{name}' has been changed ({error.errors()[0]['msg']}). Build the index again."
+            f"The comment of the table '{name}' has been changed ({first_line(error)}). Build the index again."
         ) from None
     is_type = f"{COLUMN_TYPES[record.precision]}({record.width})"
     columns: dict[str, str] = dict(
