@@ -17,6 +17,7 @@ from onoma.errors import ConfigError, InputError, MismatchError
 from onoma.linking import Asking, Filters, build_linker
 from onoma.linking.baselines import get_baseline
 from onoma.pairs import MentionFormat
+from onoma.terminology import import_terminology
 from tiny import make_terminology
 
 CONCEPTS = {"D1": ["cold", "coryza"], "D2": ["flu"], "D3|D4": ["gout"], "D5": ["CD4+ cell"], "D6": ["cold"]}
@@ -420,3 +421,32 @@ def test_values_of_groups_are_told_on_one_line_each(linker: Path, tmp_path: Path
     ]
     assert "(2)" in told[0]
     assert max(map(len, str(result).splitlines()[1:-1])) < 200
+
+
+def test_a_code_of_ones_own_may_have_a_bar(tmp_path: Path) -> None:
+    table = "K|1\tcold\t\nK|2\tflu\t\nK|3\tgout\t\nD1|D2\tague\t\nK|0\tpodagra\tK|3\n"
+    (tmp_path / "codes.tsv").write_text(f"id\tname\treplaced\n{table}")
+    settings = {"id": "id", "name": "name", "replaced_by": "replaced"}
+    import_terminology("table", tmp_path / "codes.tsv", tmp_path / "t", options=settings)
+    build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
+    rows = [("cold", "K|1"), ("flu", "K|3"), ("ague", "D2"), ("ague", "D2|K|1"), ("gout", "K|0"), ("colds", "K|2")]
+    file, learnt = tmp_path / "mine.csv", tmp_path / "learnt.csv"
+    pl.DataFrame(rows, schema=["mention", "concept_id"], orient="row").write_csv(file)
+    learned = [("Flu", "K|2"), ("cold", "K|1"), ("Ague", "D1|D2"), ("GOUT", "K|0")]
+    pl.DataFrame(learned, schema=["mention", "concept_id"], orient="row").write_csv(learnt)
+    systems: list[dict[str, Any]] = [
+        {"linker": tmp_path / "linker"},
+        {"names": tmp_path / "t", "encoder": LetterEncoder()},
+    ]
+    for number, system in enumerate(systems):
+        out = tmp_path / f"{number}"
+        result = measure(file, out, **system, learned_from=[learnt], successors=tmp_path / "t")
+        predictions = pl.read_parquet(out / "predictions.parquet")
+        is_right = (predictions["query_rank"] == 1).fill_null(value=False)
+        assert is_right.to_list() == [True, False, True, True, True, False]
+        assert predictions["gold"].to_list()[:2] == [["K|1"], ["K|3"]]
+        assert predictions["candidate_ids"].list.first().to_list()[:3] == ["K|1", "K|2", "D1|D2"]
+        assert result.learned is not None  # "flu" was learned as another concept, "colds" is not there
+        assert (result.learned.seen[1].n_right, result.learned.seen[1].n_queries) == (4, 4)
+        assert result.learned.unseen_of_seen_concepts[1].n_queries == 2
+        assert (result.coverage, result.unknown_gold) == (1, {})

@@ -9,12 +9,13 @@ gzip, with lines ``document||start|end||class||mention(s)||id(s)``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from onoma.artifacts import write_file
+from onoma.codes import meant_codes, split_codes
 from onoma.errors import InputError, check_several
 from onoma.files.reading import Reading
 from onoma.files.text_files import only_file, text_lines
@@ -38,6 +39,8 @@ class Query:
             mentions.
         context: The text around it, for a linker that reads it.
         group: What it is of that is measured apart, such as a section.
+        label: The codes as one's own file writes them, which may be one concept's own code, with a ``|`` in it
+            (`onoma.codes`); unset: they are several.
 
     Raises:
         InputError: ``parts`` is one text, or empty.
@@ -49,6 +52,7 @@ class Query:
     cluster: str | None = None
     context: str | None = None
     group: str | None = None
+    label: str | None = None
 
     def __post_init__(self) -> None:
         check_several(self.parts, "parts")
@@ -65,10 +69,22 @@ class Query:
         """Equal for queries that are not independent of each other, as equal mentions have equal answers."""
         return cased_alike(self.text) if self.cluster is None else self.cluster
 
+    def led_on(self, successors: Mapping[str, str]) -> Query:
+        """The same with what has replaced its retired codes."""
+        if self.label is None:
+            return replace(self, gold=frozenset(successors.get(code, code) for code in self.gold))
+        one = successors.get(self.label.strip())
+        codes = [one] if one else [successors.get(code, code) for code in split_codes(self.label)]
+        return self if self.gold == set(codes) else replace(self, gold=frozenset(codes), label="|".join(codes))
+
+    def meant_among(self, concept_ids: Container[str]) -> Query:
+        """The same, with the code of one of these concepts if its label is that."""
+        return self if self.label is None else replace(self, gold=frozenset(meant_codes(self.label, concept_ids)))
+
 
 @dataclass(frozen=True, slots=True)
 class DictionaryLine:
-    """A name and the ids that carry it."""
+    """A name and the ids that carry it; of a terminology the codes of its concepts as they are (``a|b``)."""
 
     name: str
     ids: tuple[str, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from onoma.benchmarks.biosyn import Asked, DictionaryLine
-from onoma.codes import split_codes
+from onoma.codes import codes_of_concept
 from onoma.encoders import Encoder
 from onoma.encoders.encoding import checked_vectors
 from onoma.indexes import ExactIndex
@@ -37,6 +37,16 @@ class Candidate:
     ids: tuple[str, ...]
     name: str
     score: float
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """By which these are meant: a concept's id ``a|b`` stands for both."""
+        return all_codes(self.ids)
+
+
+def all_codes(ids: Iterable[str]) -> frozenset[str]:
+    """By which concepts of these ids are meant, see `onoma.codes.codes_of_concept`."""
+    return frozenset(code for one in ids for code in codes_of_concept(one))
 
 
 Candidates: TypeAlias = dict[Asked, list[Candidate]]
@@ -148,8 +158,8 @@ def equal_lines(
 
 
 def as_candidates(asked: Sequence[Asked], answers: Sequence[Sequence[Link]]) -> Candidates:
-    """A linker's answers to the texts; a concept id ``a|b`` stands for both."""
+    """A linker's answers to the texts."""
     return {
-        one: [Candidate(tuple(split_codes(link.concept_id)), link.matched_name, link.score) for link in links]
+        one: [Candidate((link.concept_id,), link.matched_name, link.score) for link in links]
         for one, links in zip(asked, answers, strict=True)
     }

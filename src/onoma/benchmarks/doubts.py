@@ -5,7 +5,7 @@ that a linker has learned from.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.tasks import TASKS
@@ -48,13 +48,13 @@ def doubts_of_files(task: str, split: str, *, n_queries: int, n_names: int | Non
         )
 
 
-def unknown_codes(queries: Sequence[Query], known: set[str]) -> dict[str, int]:
+def unknown_codes(queries: Sequence[Query], known: Set[str]) -> dict[str, int]:
     """Codes of the queries none of whose codes are among the names, and in how many of these each stands; sorted."""
     found = Counter(code for query in queries if known.isdisjoint(query.gold) for code in query.gold)
     return dict(sorted(found.items()))
 
 
-def doubts_of_codes(unknown: Mapping[str, int], coverage: float, known: set[str], *, of: str) -> Iterator[str]:
+def doubts_of_codes(unknown: Mapping[str, int], coverage: float, known: Set[str], *, of: str) -> Iterator[str]:
     """What is to be said where many queries can have no right answer, or their codes have another form.
 
     Args:

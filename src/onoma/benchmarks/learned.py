@@ -6,13 +6,14 @@ shares mentions with the training set says less than it seems to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from onoma.artifacts import sha256_file
 from onoma.benchmarks.biosyn import Query
+from onoma.benchmarks.candidates import all_codes
 from onoma.benchmarks.own import own_queries
 from onoma.benchmarks.parts import accuracy_of_part
 from onoma.benchmarks.results import LearnedSplit, told_apart
@@ -27,11 +28,11 @@ class LearnedMentions:
 
     Attributes:
         files: SHA-256 of each file, by its name.
-        codes: The codes of each text, case aside.
+        queries: The mentions.
     """
 
     files: Mapping[str, str]
-    codes: Mapping[str, frozenset[str]]
+    queries: Sequence[Query]
 
     @classmethod
     def read(
@@ -47,14 +48,22 @@ class LearnedMentions:
         Raises:
             InputError: a file cannot be read.
         """
-        codes: dict[str, set[str]] = {}
         written = mention_format or MentionFormat()
-        for file in files:
-            for query in own_queries(file, mention_format=written.fitting(file))[0]:
-                current = {successors.get(code, code) for code in query.gold}
-                codes.setdefault(cased_alike(query.text), set()).update(current)
+        read = [own_queries(file, mention_format=written.fitting(file))[0] for file in files]
         sums = {name: sha256_file(file) for name, file in told_apart(files).items()}
-        return cls(sums, {text: frozenset(of_text) for text, of_text in codes.items()})
+        return cls(sums, [query.led_on(successors) for of_file in read for query in of_file])
+
+    def meant_among(self, concept_ids: Container[str]) -> LearnedMentions:
+        """The same, as they are meant among these concepts."""
+        return LearnedMentions(self.files, [query.meant_among(concept_ids) for query in self.queries])
+
+    @cached_property
+    def codes(self) -> Mapping[str, frozenset[str]]:
+        """Those of each text, case aside."""
+        codes: dict[str, set[str]] = {}
+        for query in self.queries:
+            codes.setdefault(cased_alike(query.text), set()).update(query.gold)
+        return {text: frozenset(of_text) for text, of_text in codes.items()}
 
     def doubts(self, queries: Sequence[Query]) -> Iterator[str]:
         """Whether codes have another form than those of the queries, so that nothing would seem to be learned from."""
@@ -66,13 +75,19 @@ class LearnedMentions:
                 yield f"learned from (--learned-from): {other_forms_in_words(found, where='the queries')}"
 
     @cached_property
-    def all_codes(self) -> frozenset[str]:
-        """Those of all texts."""
-        return frozenset().union(*self.codes.values())
+    def _codes_of_all(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Those of all texts, and all by which their concepts are meant."""
+        codes = frozenset().union(*self.codes.values())
+        return codes, all_codes(codes)
 
     def has(self, query: Query) -> bool:
         """Whether a query's text stands there with one of its codes."""
-        return not query.gold.isdisjoint(self.codes.get(cased_alike(query.text), frozenset()))
+        codes = self.codes.get(cased_alike(query.text), frozenset())
+        return _is_one_of(query, codes, all_codes(codes))
+
+    def has_concept(self, query: Query) -> bool:
+        """Whether one of a query's codes stands there, with whatever text."""
+        return _is_one_of(query, *self._codes_of_all)
 
     def split(
         self, queries: Sequence[Query], ranks: Sequence[int | None], *, cutoffs: Sequence[int], seed: int
@@ -86,12 +101,17 @@ class LearnedMentions:
             seed: Of the confidence intervals.
         """
         seen, unseen = _divided(range(len(queries)), lambda row: self.has(queries[row]))
-        of_seen, of_others = _divided(unseen, lambda row: not queries[row].gold.isdisjoint(self.all_codes))
+        of_seen, of_others = _divided(unseen, lambda row: self.has_concept(queries[row]))
         parts = (
             accuracy_of_part(queries, ranks, rows, cutoffs=cutoffs, seed=seed)
             for rows in (seen, unseen, of_seen, of_others)
         )
         return LearnedSplit(self.files, *parts)
+
+
+def _is_one_of(query: Query, codes: Set[str], meant_by: Set[str]) -> bool:
+    """Whether a query means a concept of these codes, by which it is meant: of ``a|b`` each of the two is the other."""
+    return not (query.gold.isdisjoint(meant_by) and all_codes(query.gold).isdisjoint(codes))
 
 
 def _divided(rows: Iterable[int], holds: Callable[[int], bool]) -> tuple[list[int], list[int]]:

@@ -43,7 +43,8 @@ def own_task(
 
     In lines ``id||mention`` a composite mention (several texts divided by ``|``, or by ``+`` where that divides the ids
     too) is measured as in the published protocol. Mentions of no concept ("NIL", "CUI-less", "-1", "0") count where it
-    is measured when a calibrated linker answers.
+    is measured when a calibrated linker answers. Several codes divided by ``|`` are all right, unless that is the code
+    of one concept as it stands (`onoma.codes`).
 
     Args:
         names: What encoders and baselines choose from: a terminology or its folder, or a file with a line ``id||name``
@@ -66,7 +67,10 @@ def own_task(
                 fix="give a terminology, or a file with a line id||name for each name (--names)",
             )
         table, source = read_dictionary(terminology or names)
-        lines = merged(DictionaryLine(text, tuple(split_codes(ids))) for text, ids in table.iter_rows())
+        lines = merged(
+            DictionaryLine(text, tuple(split_codes(ids)) if terminology is None else (ids,))
+            for text, ids in table.iter_rows()
+        )
         return lines, [source] if source.is_file() else []
 
     return BenchmarkTask(
@@ -152,6 +156,7 @@ def own_queries(
             cluster=row.get("cluster"),
             context=around if (around := row.get("context")) and around.strip() else None,
             group=(row.get("group") or "").strip() or None,
+            label=row["concept_id"] if len(row["parts"]) == 1 else None,
         )
         for row in found.iter_rows(named=True)
     ]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from onoma.benchmarks.abstention import WISHED_PRECISIONS
 from onoma.benchmarks.biosyn import Asked, DictionaryLine, Query
-from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, equal_lines, nearest_lines
+from onoma.benchmarks.candidates import Candidates, all_codes, as_candidates, best_lines, equal_lines, nearest_lines
 from onoma.benchmarks.results import CONCEPTS
-from onoma.codes import NO_CONCEPT, other_forms, other_forms_in_words, split_codes
+from onoma.codes import NO_CONCEPT, other_forms, other_forms_in_words
 from onoma.encoders import Encoder
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Asking, Linker
@@ -27,7 +27,7 @@ class Ranking:
 
     found: Candidates
     exact: Candidates
-    known_ids: set[str]
+    known_ids: Set[str]
     n_dictionary: int
     model: dict[str, str]
     confidences: dict[Asked, float | None] | None = None
@@ -61,7 +61,7 @@ def rank_with_encoder(
     return Ranking(
         found=nearest_lines(encoder, dictionary, texts, k=k, sparse_weight=sparse_weight or 0.0, progress=progress),
         exact=equal_lines(dictionary, texts, k=k, normalisation=encoder.folder.normalisation),
-        known_ids=ids_of(dictionary),
+        known_ids=all_codes(ids_of(dictionary)),
         n_dictionary=len(dictionary),
         model={
             "kind": "encoder",
@@ -92,7 +92,7 @@ def rank_with_baseline(
     return Ranking(
         found=best_lines(baseline, dictionary, texts, k=k),
         exact=equal_lines(dictionary, texts, k=k, normalisation=baseline.normalisation),
-        known_ids=ids_of(dictionary),
+        known_ids=all_codes(ids_of(dictionary)),
         n_dictionary=len(dictionary),
         model=_model_of(baseline),
     )
@@ -191,9 +191,9 @@ def rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, *
     )
 
 
-def _known_to(linker: Linker, queries: Sequence[Query], asking: Asking) -> set[str]:
+def _known_to(linker: Linker, queries: Sequence[Query], asking: Asking) -> frozenset[str]:
     """Codes of what can be an answer, some of which must be among the queries'."""
-    known = {part for concept_id in linker.concept_ids for part in split_codes(concept_id)}
+    known = all_codes(linker.concept_ids)
     require_common_ids(
         queries,
         known,
@@ -236,11 +236,11 @@ def _distinct_parts(queries: Sequence[Query]) -> list[str]:
 
 
 def ids_of(dictionary: Sequence[DictionaryLine]) -> set[str]:
-    """All ids of its names."""
+    """All ids of its names, as they are."""
     return {concept_id for line in dictionary for concept_id in line.ids}
 
 
-def require_common_ids(queries: Sequence[Query], known: set[str], *, of: str, path: Path, fix: str) -> None:
+def require_common_ids(queries: Sequence[Query], known: Set[str], *, of: str, path: Path, fix: str) -> None:
     """Where nothing can be right the codes are of another kind, which an accuracy of 0 would not say."""
     gold = {concept_id for query in queries for concept_id in query.gold}
     if gold.issubset(NO_CONCEPT) and known.isdisjoint(gold):

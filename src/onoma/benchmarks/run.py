@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from onoma.artifacts import ensure_writable, sha256_file, write_artifact
 from onoma.benchmarks.abstention import judge_queries, measure_abstention
 from onoma.benchmarks.abstention_files import write_abstention
 from onoma.benchmarks.biosyn import DictionaryLine, Query
-from onoma.benchmarks.candidates import Candidates
+from onoma.benchmarks.candidates import Candidates, all_codes
 from onoma.benchmarks.doubts import (
     doubts_of_codes,
     doubts_of_files,
@@ -155,12 +154,14 @@ def run_benchmark(
     learned = None
     if files_learned := [checked_path(file) for file in learned_from]:
         learned = LearnedMentions.read(files_learned, current, mention_format)
-        doubts += learned.doubts(queries)
     if linker is not None:
         ranked = _ranked_by_linker(declared, chosen, queries, linker, baseline, asking or Asking())
     else:
         ranked = _ranked_in_dictionary(declared, Path(data), chosen, queries, encoder, baseline, sparse, progress)
-    ranking = ranked.ranking
+    ranking, queries = ranked.ranking, ranked.queries
+    if learned is not None:
+        learned = learned.meant_among(ranked.concept_ids)
+        doubts += learned.doubts(queries)
     doubts += ranked.doubts
     abstention = None
     if ranking.confidences is not None:
@@ -225,6 +226,8 @@ class _Ranked:
 
     Attributes:
         ranking: The answers.
+        queries: As they are meant among the concepts that there were to choose from.
+        concept_ids: Of all of these.
         protocol: The rules in words.
         tie_rule: Which of two equal scores comes first.
         names_of: Whose names there were to choose from, in words.
@@ -234,6 +237,8 @@ class _Ranked:
     """
 
     ranking: Ranking
+    queries: list[Query]
+    concept_ids: Set[str]
     protocol: str
     tie_rule: str
     names_of: str
@@ -255,6 +260,8 @@ def _ranked_by_linker(
     doubts = list(doubts_of_files(task.name, split, n_queries=len(queries), n_names=None))
     files: Sequence[Path] = ()
     k = max(task.cutoffs)
+    concept_ids = set(linking.dictionary.concept_ids)
+    queries = [query.meant_among(concept_ids) for query in queries]
     if baseline is None:
         ranking = rank_with_linker(linking, queries, asking, k=k)
         doubts += doubts_of_learning(linking, queries)
@@ -264,6 +271,8 @@ def _ranked_by_linker(
         ranking = rank_concepts_with_baseline(measured, linking, queries, asking, k=k)
     return _Ranked(
         ranking=ranking,
+        queries=queries,
+        concept_ids=concept_ids,
         protocol=task.linker_protocol,
         tie_rule=task.linker_tie_rule,
         names_of=names_asked(asking),
@@ -287,9 +296,11 @@ def _ranked_in_dictionary(
     dictionary, files = task.dictionary(data, split)
     doubts = list(doubts_of_files(task.name, split, n_queries=len(queries), n_names=len(dictionary)))
     names_of = "the dictionary"
+    concept_ids = ids_of(dictionary)
+    queries = [query.meant_among(concept_ids) for query in queries]
     require_common_ids(
         queries,
-        ids_of(dictionary),
+        all_codes(concept_ids),
         of=names_of,
         path=next(iter(files), data),
         fix="give queries and dictionary the same codes",
@@ -317,6 +328,8 @@ def _ranked_in_dictionary(
         )
     return _Ranked(
         ranking=ranking,
+        queries=queries,
+        concept_ids=concept_ids,
         protocol=protocol,
         tie_rule=task.tie_rule,
         names_of=names_of,
@@ -328,14 +341,11 @@ def _ranked_in_dictionary(
 
 def _with_successors(queries: Sequence[Query], successors: Mapping[str, str]) -> tuple[list[Query], int]:
     """Queries with what has replaced their retired codes, and of how many that is true."""
-    current = [
-        dataclasses.replace(query, gold=frozenset(successors.get(code, code) for code in query.gold))
-        for query in queries
-    ]
+    current = [query.led_on(successors) for query in queries]
     return current, sum(query.gold != one.gold for query, one in zip(queries, current, strict=True))
 
 
-def _is_nil(query: Query, known_ids: set[str]) -> bool:
+def _is_nil(query: Query, known_ids: Set[str]) -> bool:
     """Whether a query says that it means no concept; a concept may be called so."""
     return query.gold.issubset(NO_CONCEPT) and query.gold.isdisjoint(known_ids)
 
@@ -351,7 +361,7 @@ def _sha256_of(dictionary: Sequence[DictionaryLine]) -> str:
 def query_ranks(queries: Sequence[Query], found: Candidates) -> list[int | None]:
     """For each query, the smallest k at which all its parts are right; ``None`` where there is none."""
     return [
-        composite_rank([first_hit_rank([c.ids for c in found[part]], query.gold) for part in query.asked])
+        composite_rank([first_hit_rank([c.codes for c in found[part]], query.gold) for part in query.asked])
         for query in queries
     ]
 
@@ -386,7 +396,7 @@ def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil:
             [candidate.name for candidate in found[asked]],
             [candidate.score for candidate in found[asked]],
             confidences.get(asked),
-            first_hit_rank([candidate.ids for candidate in found[asked]], query.gold),
+            first_hit_rank([candidate.codes for candidate in found[asked]], query.gold),
             rank,
             exact_rank,
         )
