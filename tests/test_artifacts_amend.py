@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from manifests import read_fields, write_fields
-from onoma.artifacts import Manifest, amend_artifact, open_artifact, verify_artifact, write_artifact
+from onoma.artifacts import Manifest, amend_artifact, open_artifact, verify_artifact, write_artifact, writing
 from onoma.artifacts.files import sha256_of_sample
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError
 
@@ -160,6 +160,49 @@ def test_what_another_process_changed_meanwhile_is_kept(tmp_path: Path) -> None:
     assert verify_artifact(tmp_path / "x").config["who"] == "second"
     assert (tmp_path / "x" / "small.json").read_text() == "second"
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("moment", ["_move_aside", "take_over_access"])
+def test_what_another_process_changed_in_the_last_moment_is_kept(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the last look at the folder, and before it is moved aside."""
+    make(tmp_path / "x")
+    first = getattr(writing, moment)
+
+    def slower(*given: Path) -> None:
+        monkeypatch.setattr(writing, moment, first)
+        with amend_artifact(tmp_path / "x", "thing", config={"who": "second"}) as folder:
+            (folder / "small.json").write_text("second")
+        first(*given)
+
+    monkeypatch.setattr(writing, moment, slower)
+    with (
+        pytest.raises(ArtifactExistsError, match="changed by another process"),
+        amend_artifact(tmp_path / "x", "thing", config={"who": "first"}) as folder,
+    ):
+        (folder / "small.json").write_text("first")
+    assert verify_artifact(tmp_path / "x").config["who"] == "second"
+    assert (tmp_path / "x" / "small.json").read_text() == "second"
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def test_what_is_gone_in_the_last_moment_is_not_taken_for_a_free_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may have moved it aside, and be about to put a newer one there."""
+    make(tmp_path / "x")
+    looks_at = writing.ensure_writable
+
+    def looks(target: Path, kind: str, *, overwrite: bool) -> None:
+        looks_at(target, kind, overwrite=overwrite)
+        if any(tmp_path.glob(".x.partial-*/onoma.json")):
+            target.rename(tmp_path / "y")
+
+    monkeypatch.setattr(writing, "ensure_writable", looks)
+    with pytest.raises(InputError, match="nothing here"), amend_artifact(tmp_path / "x", "thing"):
+        pass
+    assert [p.name for p in tmp_path.iterdir()] == ["y"]
 
 
 KILLED = """

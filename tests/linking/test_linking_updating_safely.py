@@ -15,7 +15,7 @@ from linking_data import write_letter_encoder
 from updating_data import MENTIONS, Counting, contents, letters, prepared
 
 from manifests import read_fields, write_fields
-from onoma.artifacts import MANIFEST_NAME, amend_artifact, verify_artifact
+from onoma.artifacts import MANIFEST_NAME, amend_artifact, verify_artifact, writing
 from onoma.encoders import kept_parts, open_encoder
 from onoma.errors import (
     ArtifactExistsError,
@@ -137,6 +137,24 @@ def test_changed_by_another_process_meanwhile(place: Path, linker: Path) -> None
         update_linker(linker, place / "new", encoder=encoder)
     assert is_current(Linker.open(linker), Terminology.open(place / "t"))
     assert Linker.open(linker).manifest.config["tuning"] == {"n_mentions": 60}
+
+
+def test_changed_by_another_process_in_the_last_moment(
+    place: Path, linker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moves_aside = writing._move_aside
+
+    def slower(target: Path, old: Path) -> None:
+        monkeypatch.setattr(writing, "_move_aside", moves_aside)
+        with amend_artifact(linker, "linker", format_version=FORMAT_VERSION, config={"tuning": {"n_mentions": 61}}):
+            pass
+        moves_aside(target, old)
+
+    monkeypatch.setattr(writing, "_move_aside", slower)
+    with pytest.raises(ArtifactExistsError, match="another process meanwhile"):
+        update_linker(linker, place / "new")
+    assert is_current(Linker.open(linker), Terminology.open(place / "t"))
+    assert Linker.open(linker).manifest.config["tuning"] == {"n_mentions": 61}
 
 
 _KILLED = """

@@ -52,7 +52,17 @@ def amend_artifact(
     before = open_artifact(target, kind, format_version=format_version)
     if expected is not None and before != expected:
         raise _changed(target)
-    with naming_what_is_written(path), replacing(target, kind, overwrite=True) as aside:
+
+    def check(replaced: Path) -> None:
+        # Of what was moved away, which nobody replaces any more: whoever was faster is told of, not undone.
+        if read_manifest(replaced) != before:
+            raise _changed(target)
+
+    with (
+        _telling_of_changes(target, before),
+        naming_what_is_written(path),
+        replacing(target, kind, overwrite=True, must_exist=True, on_replaced=check) as aside,
+    ):
         yield aside
         files = finish_files(aside)
         for name, entry in before.files.items():
@@ -73,6 +83,17 @@ def amend_artifact(
         write_text_atomically(aside / MANIFEST_NAME, amended.as_text())
         if read_manifest(target) != before:
             raise _changed(target)
+
+
+@contextlib.contextmanager
+def _telling_of_changes(target: Path, before: Manifest) -> Iterator[None]:
+    """Say so where a file, or the folder, is missing because another process replaced it in that moment."""
+    try:
+        yield
+    except OSError:
+        if read_manifest(target) != before:
+            raise _changed(target) from None
+        raise
 
 
 def _changed(target: Path) -> ArtifactExistsError:

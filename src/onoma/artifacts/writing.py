@@ -213,9 +213,22 @@ def _stands_in(target: Path) -> bool:
 
 @contextlib.contextmanager
 def replacing(
-    target: Path, kind: str, *, overwrite: bool, on_replaced: Callable[[Path], None] | None = None
+    target: Path,
+    kind: str,
+    *,
+    overwrite: bool,
+    must_exist: bool = False,
+    on_replaced: Callable[[Path], None] | None = None,
 ) -> Iterator[Path]:
-    """An empty folder beside ``target`` that takes its place on leaving the block."""
+    """An empty folder beside ``target`` that takes its place on leaving the block.
+
+    Args:
+        target: The place.
+        kind: What may be there.
+        overwrite: Whether something may be there.
+        must_exist: Whether something must, also in the moment of replacing.
+        on_replaced: Called with what was there, moved aside; it is put back if this raises.
+    """
     remove_leftovers(target)
     ensure_writable(target, kind, overwrite=overwrite)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -228,7 +241,7 @@ def replacing(
         with held(aside):
             yield aside
             ensure_writable(target, kind, overwrite=overwrite)
-            if target.exists():
+            if must_exist or target.exists():
                 take_over_access(target, aside)
                 with held(target):
                     _move_aside(target, old)

@@ -136,6 +136,12 @@ def update_linker(
         known.verify()
     config: dict[str, Any] = {}
     parents: list[Parent] = []
+
+    def check(replaced: Path) -> None:
+        if is_in_place and read_manifest(replaced) != before.manifest:
+            raise _changed(place)
+        tables.note_replaced(replaced)
+
     with (
         replacing_tables(target, database, keeping=None if is_in_place else place) as tables,
         write_artifact(
@@ -145,7 +151,7 @@ def update_linker(
             config=config,
             parents=parents,
             overwrite=overwrite or is_in_place,
-            on_replaced=tables.note_replaced,
+            on_replaced=check,
         ) as folder,
     ):
         try:
@@ -171,7 +177,7 @@ def update_linker(
         copy_files((name for name in before.manifest.files if name.startswith(models)), place, folder)
         config |= _carried(before.manifest, config, release.manifest.fingerprint, carried_prior)
         if read_manifest(place) != before.manifest:
-            raise ArtifactExistsError(f"{place} was changed by another process meanwhile; try again.")
+            raise _changed(place)
     if kept is not None:
         kept.discard()
     after = Linker.open(target, database=database)
@@ -194,6 +200,10 @@ def update_linker(
         answers=None if earlier is None else earlier.compare(after, concepts, release),
         seconds=time.perf_counter() - started,
     )
+
+
+def _changed(place: Path) -> ArtifactExistsError:
+    return ArtifactExistsError(f"{place} was changed by another process meanwhile; try again.")
 
 
 def is_current(linker: Linker, terminology: Terminology) -> bool:
