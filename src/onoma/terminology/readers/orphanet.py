@@ -239,6 +239,11 @@ def _number(element: Element) -> str:
     return text_of(element, "OrphaCode") or text_of(element, "OrphaNumber")
 
 
+def _number_in(node: Element) -> str:
+    disorder = node.find("Disorder")
+    return "" if disorder is None else _number(disorder)
+
+
 def _language_of(element: Element | None) -> str:
     tag = "" if element is None else element.get("lang") or ""
     return tidy_language(tag) if re.fullmatch(LANGUAGE_TAG, tag) else "und"
@@ -284,9 +289,9 @@ def _hierarchy(files: Sequence[XmlFile], options: OrphanetOptions, reading: Read
             for node in classification.iter("ClassificationNode"):
                 parent = node.getparent()
                 above = None if parent is None else parent.getparent()
-                child, broader = text_of(node, "Disorder/OrphaCode"), ""
+                child, broader = _number_in(node), ""
                 if above is not None and above.tag == "ClassificationNode":
-                    broader = text_of(above, "Disorder/OrphaCode")
+                    broader = _number_in(above)
                 if child and broader and child != broader:
                     lines.setdefault((f"{options.prefix}{child}", f"{options.prefix}{broader}"), line_of(node))
     rows = Columns(SOURCE_RELATIONS)
