@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NoReturn, TypeAlias
 
 import polars as pl
 
@@ -23,6 +23,7 @@ OnError: TypeAlias = Literal["strict", "skip"]
 REJECTS = pl.Schema({"file": pl.String(), "line": pl.UInt32(), "reason": pl.String(), "text": pl.String()})
 """Of rows that were left out."""
 _KEPT_TEXT = 500
+_MOST_WAITING = 1 << 14
 _SECONDS_BETWEEN_PROGRESS = 0.1
 
 
@@ -65,6 +66,8 @@ class Reading:
     """Whether an error shows the row that it is about; unset for mentions, which may be of patients, as errors end in
     logs: file, line and problem are told."""
     _rejects: list[pl.DataFrame] = field(default_factory=list)
+    _waiting: list[tuple[str, int | None, str, str]] = field(default_factory=list)
+    """Rows of it that came one by one, of which a table each would take a hundred times as long."""
     _last_progress: float = 0.0
 
     @property
@@ -122,8 +125,12 @@ class Reading:
         Raises:
             InputError: under "strict".
         """
-        rows = pl.DataFrame({"line": [line], "text": [_printable(text)]}, schema={"line": pl.UInt32, "text": pl.String})
-        self.reject_rows(rows, problem, path=path, field=field, expected=expected, found=found, fix=fix)
+        shown = _printable(text)
+        if self.on_error == "strict":
+            self._refuse(line, shown, problem, path=path, field=field, expected=expected, found=found, fix=fix)
+        self._waiting.append((Path(path).name, line, _reason(problem, field, expected), shown[:_KEPT_TEXT]))
+        if len(self._waiting) >= _MOST_WAITING:
+            self._gather()
 
     def reject_rows(
         self,
@@ -141,26 +148,45 @@ class Reading:
             return
         if self.on_error == "strict":
             line, text = rows.select("line", "text").row(0)
-            skip = "leave such rows out with on_error='skip' (--on-error skip); they are counted and listed"
-            ways = [fix, skip if self.may_skip else None if fix else "correct the line"]
-            raise InputError(
-                problem,
-                path=path,
-                line=line,
-                field=field,
-                expected=expected,
-                found=found if found is not None else self._shown(text),
-                fix=", or ".join(way for way in ways if way),
-            )
-        reason = problem + (f"; field {field}" if field else "") + (f"; expected {expected}" if expected else "")
+            self._refuse(line, text, problem, path=path, field=field, expected=expected, found=found, fix=fix)
+        self._gather()
         self._rejects.append(
             rows.select(
                 file=pl.lit(Path(path).name),
                 line=pl.col("line").cast(pl.UInt32),
-                reason=pl.lit(reason),
+                reason=pl.lit(_reason(problem, field, expected)),
                 text=pl.col("text").str.slice(0, _KEPT_TEXT),
             )
         )
+
+    def _refuse(
+        self,
+        line: int | None,
+        text: str,
+        problem: str,
+        *,
+        path: str | Path,
+        field: str | None,
+        expected: str | None,
+        found: str | None,
+        fix: str | None,
+    ) -> NoReturn:
+        skip = "leave such rows out with on_error='skip' (--on-error skip); they are counted and listed"
+        ways = [fix, skip if self.may_skip else None if fix else "correct the line"]
+        raise InputError(
+            problem,
+            path=path,
+            line=line,
+            field=field,
+            expected=expected,
+            found=found if found is not None else self._shown(text),
+            fix=", or ".join(way for way in ways if way),
+        )
+
+    def _gather(self) -> None:
+        if self._waiting:
+            self._rejects.append(pl.DataFrame(self._waiting, schema=REJECTS, orient="row"))
+            self._waiting.clear()
 
     def keep_valid(
         self, rows: pl.DataFrame, checks: Sequence[Check], *, path: str | Path, line_column: str = "line"
@@ -201,6 +227,7 @@ class Reading:
     @property
     def rejects(self) -> pl.DataFrame:
         """What was rejected: file, line, reason, text."""
+        self._gather()
         return pl.concat([pl.DataFrame(schema=REJECTS), *self._rejects])
 
 
@@ -253,6 +280,10 @@ def _found(rows: pl.DataFrame, check: Check) -> str | None:
     value, shown = rows.select(column, check.shown).row(0)
     text = ", ".join(value) if isinstance(value, list) else str(value or "")
     return f"{_printable(text)[:30].strip() or 'nothing'} (in the row of '{shown[:30]}')"
+
+
+def _reason(problem: str, field: str | None, expected: str | None) -> str:
+    return problem + (f"; field {field}" if field else "") + (f"; expected {expected}" if expected else "")
 
 
 def _printable(text: str) -> str:
