@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from onoma.artifacts import ensure_file_writable, ensure_writable, write_file
-from onoma.artifacts.locking import held, open_locked
+from onoma.artifacts.locking import held, is_held, open_locked
 from onoma.errors import UnavailableError
 from onoma.mapping.work_folder import WorkFolder
 from onoma.terminology import fetch
@@ -81,3 +83,24 @@ def test_a_file_system_without_locks_is_told(number: int, tmp_path: Path, monkey
         open_locked(tmp_path / "lock")
     with held(tmp_path):  # what can do without goes on
         pass
+
+
+def test_who_waits_for_a_folder_has_it_next(tmp_path: Path) -> None:
+    done: list[str] = []
+
+    def second() -> None:
+        with held(tmp_path, wait_s=30):
+            done.append("second")
+
+    with held(tmp_path):
+        thread = threading.Thread(target=second)
+        thread.start()
+        time.sleep(0.1)
+        done.append("first")
+    thread.join()
+    assert done == ["first", "second"]
+
+
+def test_who_has_waited_long_enough_goes_on(tmp_path: Path) -> None:
+    with held(tmp_path), held(tmp_path, wait_s=0.05):
+        assert is_held(tmp_path)

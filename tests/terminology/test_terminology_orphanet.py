@@ -231,9 +231,7 @@ def test_codes_of_releases_before_2020(tmp_path: Path) -> None:
     (tmp_path / "en_product1.xml").write_text(
         orphanet_file(disorder("1", "a"), disorder("2", "b")).replace("OrphaCode", "OrphaNumber")
     )
-    (tmp_path / "en_product3_146.xml").write_text(
-        classification_file(("1", "2")).replace("OrphaCode", "OrphaNumber")
-    )
+    (tmp_path / "en_product3_146.xml").write_text(classification_file(("1", "2")).replace("OrphaCode", "OrphaNumber"))
     terminology, _ = run(tmp_path, tmp_path / "x")
     assert terminology.concepts().collect()["concept_id"].to_list() == ["ORPHA:1", "ORPHA:2"]
     assert terminology.relations().select("head_row", "relation", "tail_row").collect().rows() == [(0, "is_a", 1)]

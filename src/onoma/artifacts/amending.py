@@ -53,15 +53,14 @@ def amend_artifact(
     if expected is not None and before != expected:
         raise _changed(target)
 
-    def check(replaced: Path) -> None:
-        # Of what was moved away, which nobody replaces any more: whoever was faster is told of, not undone.
-        if read_manifest(replaced) != before:
+    def check(folder: Path) -> None:
+        if read_manifest(folder) != before:
             raise _changed(target)
 
     with (
         _telling_of_changes(target, before),
         naming_what_is_written(path),
-        replacing(target, kind, overwrite=True, must_exist=True, on_replaced=check) as aside,
+        replacing(target, kind, overwrite=True, check=check) as aside,
     ):
         yield aside
         files = finish_files(aside)
@@ -81,8 +80,7 @@ def amend_artifact(
             }
         )
         write_text_atomically(aside / MANIFEST_NAME, amended.as_text())
-        if read_manifest(target) != before:
-            raise _changed(target)
+        check(target)
 
 
 @contextlib.contextmanager

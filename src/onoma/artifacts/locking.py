@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import sys
+import time
 from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
@@ -16,6 +17,7 @@ if sys.platform != "win32":
     import fcntl
 
 
+_MOMENT_S = 0.005
 _WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
@@ -50,10 +52,14 @@ def open_locked(path: Path) -> FileIO:
 
 
 @contextlib.contextmanager
-def held(folder: Path) -> Iterator[None]:
+def held(folder: Path, *, wait_s: float = 0.0) -> Iterator[None]:
     """Let others see, by `is_held`, that a process works in a folder, also where it is renamed meanwhile.
 
     Without effect where the file system has no locks of folders.
+
+    Args:
+        folder: That it works in.
+        wait_s: How long to wait for another process that does; then, and where this is unset, both do.
 
     Raises:
         UnavailableError: the system is Windows.
@@ -61,11 +67,21 @@ def held(folder: Path) -> Iterator[None]:
     check_system()
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        until = time.monotonic() + wait_s
+        while not _is_locked(descriptor) and time.monotonic() < until:
+            time.sleep(_MOMENT_S)
         yield
     finally:
         os.close(descriptor)
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Whether there is nothing to wait for."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return not isinstance(error, BlockingIOError)
+    return True
 
 
 def is_held(folder: Path) -> bool:

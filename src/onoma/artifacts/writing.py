@@ -29,6 +29,9 @@ from onoma.errors import (
     checked_path,
 )
 
+_TURN_S = 2.0
+"""How long to wait for another process that is just replacing the same folder, which takes an instant."""
+
 
 @contextlib.contextmanager
 def write_artifact(
@@ -217,7 +220,7 @@ def replacing(
     kind: str,
     *,
     overwrite: bool,
-    must_exist: bool = False,
+    check: Callable[[Path], None] | None = None,
     on_replaced: Callable[[Path], None] | None = None,
 ) -> Iterator[Path]:
     """An empty folder beside ``target`` that takes its place on leaving the block.
@@ -226,7 +229,8 @@ def replacing(
         target: The place.
         kind: What may be there.
         overwrite: Whether something may be there.
-        must_exist: Whether something must, also in the moment of replacing.
+        check: Of what must be there in the moment of replacing: raises if it is something else. Where two processes
+            are about to replace one folder, it is called when the first one has.
         on_replaced: Called with what was there, moved aside; it is put back if this raises.
     """
     remove_leftovers(target)
@@ -241,10 +245,14 @@ def replacing(
         with held(aside):
             yield aside
             ensure_writable(target, kind, overwrite=overwrite)
-            if must_exist or target.exists():
+            if check is not None or target.exists():
                 take_over_access(target, aside)
-                with held(target):
+                with held(target, wait_s=_TURN_S):
+                    if check is not None:
+                        check(target)
                     _move_aside(target, old)
+                    if check is not None:  # of a file system without locks
+                        check(old)
                     if on_replaced is not None:
                         on_replaced(old)
                     aside.rename(target)
