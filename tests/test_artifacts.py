@@ -35,6 +35,7 @@ from onoma.artifacts import (
     verify_artifact,
     write_artifact,
     write_file,
+    writing,
 )
 from onoma.artifacts.files import holds, take_over_access
 from onoma.artifacts.locking import held, is_held
@@ -548,12 +549,12 @@ def test_the_error_of_a_full_disk_names_what_was_written(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     make(Path("there"))
-    for writing, place in (
+    for block, place in (
         (write_file("x"), "x"),
         (write_artifact("x", "thing"), "x"),
         (amend_artifact("there", "thing"), "there"),
     ):
-        with pytest.raises(OSError, match=r"No space|too large|Input") as caught, writing:
+        with pytest.raises(OSError, match=r"No space|too large|Input") as caught, block:
             raise error
         is_large = "too large" in str(error)
         assert caught.value.errno == (errno.EFBIG if is_large else errno.ENOSPC if named else errno.EIO)
@@ -605,6 +606,40 @@ def test_what_nobody_else_may_open_is_at_work(tmp_path: Path, monkeypatch: pytes
     assert not is_held(tmp_path / "gone")
     monkeypatch.setattr(os, "open", refused)
     assert is_held(tmp_path)
+
+
+@pytest.mark.parametrize("when", ["after looking", "before renaming"])
+def test_a_folder_that_another_wrote_in_the_last_moment_is_not_replaced(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many processes that begin at once and need the same folder: who is late finds it made."""
+    looks_at, exists = writing.ensure_writable, Path.exists
+
+    def write_first() -> None:
+        monkeypatch.setattr(writing, "ensure_writable", looks_at)
+        monkeypatch.setattr(Path, "exists", exists)
+        with write_artifact(tmp_path / "x", "thing", config={"who": "first"}):
+            pass
+
+    def looks(target: Path, kind: str, *, overwrite: bool = False) -> None:
+        looks_at(target, kind, overwrite=overwrite)
+        if any(tmp_path.glob(".x.partial-*/onoma.json")):
+            write_first() if when == "after looking" else monkeypatch.setattr(Path, "exists", is_there)
+
+    def is_there(path: Path, **options: bool) -> bool:
+        found = exists(path, **options)
+        if path == tmp_path / "x":
+            write_first()
+        return found
+
+    monkeypatch.setattr(writing, "ensure_writable", looks)
+    with (
+        pytest.raises(ArtifactExistsError, match="exists"),
+        write_artifact(tmp_path / "x", "thing", config={"who": "second"}),
+    ):
+        pass
+    assert verify_artifact(tmp_path / "x").config["who"] == "first"
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
 @pytest.mark.parametrize("has_links", [True, False])

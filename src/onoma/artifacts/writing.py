@@ -248,6 +248,7 @@ def replacing(
             if check is not None or target.exists():
                 take_over_access(target, aside)
                 with held(target, wait_s=_TURN_S):
+                    ensure_writable(target, kind, overwrite=overwrite)  # as it is now that nobody else replaces it
                     if check is not None:
                         check(target)
                     _move_aside(target, old)
@@ -260,7 +261,11 @@ def replacing(
                     old.rename(spent)
                     remove_spent(spent)
             else:
-                aside.rename(target)
+                try:
+                    aside.rename(target)
+                except OSError:
+                    ensure_writable(target, kind)  # another process was faster by an instant
+                    raise
         fsync_names(target.parent)
     except BaseException:
         if old.exists() and not target.exists():
