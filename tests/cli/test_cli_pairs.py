@@ -78,6 +78,9 @@ def test_pairs_of_a_class_of_translations_are_as_many_as_is_said(place: Path) ->
     asked = ("pairs", "bitext", place / "classes.tsv", "--classes", "column")
     assert "all: 28 pairs of 8 names" in run(*asked, *common(place, "all"))
     assert "three: 3 pairs of" in run(*asked, "--max-pairs", "3", *common(place, "three"))
+    for classes in ("pair", "listed"):
+        with pytest.raises(ConfigError, match=f"is for classes that are paired anew .*; found classes '{classes}'"):
+            run(*asked[:-1], classes, "--max-pairs", "3", *common(place, "none"))
 
 
 def test_bad_lines_of_mentions_are_told(place: Path) -> None:

@@ -182,6 +182,8 @@ def test_codes_are_asked_where_names_say_nothing(tmp_path: Path) -> None:
     assert again.parts[0].n_matched_by == {"name": 0, "words": 0, "code": 1}
     with pytest.raises(ConfigError, match="no terminology 'ours' to give a vocabulary"):
         enrich_terminology(own, parts, tmp_path / "3", vocabularies={"ours": "SCTID"})
+    with pytest.raises(ConfigError, match=r"only if codes are compared \(--by code\); found name, words"):
+        enrich_terminology(own, parts, tmp_path / "3", by=["name", "words"], vocabularies={"own": "SCTID"})
 
 
 def test_concepts_met_only_by_a_code_that_several_refer_to_are_counted(tmp_path: Path) -> None:

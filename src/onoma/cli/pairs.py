@@ -185,8 +185,9 @@ def bitext(
         ),
     ] = "pair",
     max_pairs: Annotated[
-        int, typer.Option(min=1, help="At most this many pairs per class, drawn at random (--classes column).")
-    ] = 50,
+        int | None,
+        typer.Option(min=1, help="With --classes column: at most this many pairs per class, drawn at random (50)."),
+    ] = None,
     on_error: OnError = "strict",
     normalisation: Preset = "sapbert",
     max_tokens: MaxTokens = 25,

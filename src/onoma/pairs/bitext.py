@@ -23,7 +23,7 @@ from tokenizers import Tokenizer
 
 from onoma.artifacts import ensure_writable
 from onoma.encoders.tokens import tokenizer_fingerprint
-from onoma.errors import InputError, checked_path, one_of
+from onoma.errors import ConfigError, InputError, checked_path, one_of
 from onoma.files.archives import SourceFile
 from onoma.files.delimited import filled_lines
 from onoma.files.reading import Check, OnError, Reading
@@ -39,6 +39,7 @@ from onoma.types import Progress
 Classes: TypeAlias = Literal["pair", "column", "listed"]
 """What makes a class: each pair one of its own, or what the file says in its class column; "listed": the same, and only
 the pairs that the file lists."""
+_PAIRS_PER_CLASS = 50
 _LINES_THAT_TELL = 100
 """The first of a file may be a heading or a comment."""
 
@@ -51,7 +52,7 @@ def build_bitext_pairs(
     classes: Classes = "pair",
     max_tokens: int = 25,
     normalisation: str = "sapbert",
-    max_pairs_per_class: int = 50,
+    max_pairs_per_class: int | None = None,
     ambiguous: Ambiguous = "mark",
     on_error: OnError = "strict",
     seed: int = 0,
@@ -75,7 +76,7 @@ def build_bitext_pairs(
         classes: "pair", "column" or "listed".
         max_tokens: Longer texts are cut, special tokens included.
         normalisation: Preset that all texts go through, see `onoma.terminology.normalise`.
-        max_pairs_per_class: Random cap, see `synonym_pairs`; of pairs that are not listed.
+        max_pairs_per_class: Random cap, see `synonym_pairs`, of classes that a column names. Unset: 50.
         ambiguous: What becomes of a text that stands in several classes, see `training_names`.
         on_error: "strict" ends at the first bad line, "skip" leaves out, counts and lists.
         seed: Of the sample of pairs.
@@ -93,6 +94,12 @@ def build_bitext_pairs(
     out = checked_path(out)
     check_ambiguous(ambiguous)
     one_of(classes, get_args(Classes), "kind of classes")
+    if max_pairs_per_class is not None and classes != "column":
+        raise ConfigError(
+            "A limit of pairs per class (--max-pairs) is for classes that are paired anew (--classes column); found "
+            f"classes '{classes}', whose pairs are those that stand there."
+        )
+    per_class = _PAIRS_PER_CLASS if max_pairs_per_class is None else max_pairs_per_class
     own = own_tokenizer(tokenizer)
     ensure_writable(out, KIND, overwrite=overwrite)
     reading = Reading(on_error=on_error)
@@ -117,7 +124,7 @@ def build_bitext_pairs(
     if classes == "listed":
         pairs = _listed_pairs(distinct, names)
     else:
-        pairs = synonym_pairs(names["label"].to_numpy(), max_per_concept=max_pairs_per_class, seed=seed)
+        pairs = synonym_pairs(names["label"].to_numpy(), max_per_concept=per_class, seed=seed)
     if len(pairs) == 0:
         raise InputError(
             "there is no pair of different texts in the bitext",
@@ -134,7 +141,7 @@ def build_bitext_pairs(
             "max_tokens": max_tokens,
             "normalisation": normalisation,
             "classes": classes,
-            "max_pairs_per_class": max_pairs_per_class,
+            "max_pairs_per_class": per_class,
             "ambiguous": ambiguous,
             "files": [file.name for file in reading.files],
             "lines": counts,

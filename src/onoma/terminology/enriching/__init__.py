@@ -26,7 +26,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.artifacts import carried_origins, ensure_writable
-from onoma.errors import InputError, check_several, checked_path
+from onoma.errors import ConfigError, InputError, check_several, checked_path
 from onoma.terminology.code_keys import vocabulary_of
 from onoma.terminology.enriching.matching import (
     EVIDENCE,
@@ -174,7 +174,8 @@ def enrich_terminology(
     Raises:
         InputError: there is no other terminology, a folder is given twice, ``out`` lies in one of them, or none of them
             has a name of a wished language.
-        ConfigError: ``by`` names nothing, or what is not in `EVIDENCE`; a vocabulary is of no folder here.
+        ConfigError: ``by`` names nothing, or what is not in `EVIDENCE`; a vocabulary is of no folder here, or
+            codes are not compared.
         ArtifactError: a folder is no whole terminology, or ``out`` is taken.
     """
     started = time.perf_counter()
@@ -184,6 +185,11 @@ def enrich_terminology(
     if len(paths) == 1:
         raise InputError("there is no terminology to take names from", expected="terminology folders")
     evidence = checked_evidence(by)
+    if vocabularies and "code" not in evidence:
+        raise ConfigError(
+            "Of which vocabulary codes are matters only if codes are compared (--by code); found "
+            f"{', '.join(evidence)}."
+        )
     check_places(paths, checked_path(out))
     ensure_writable(out, KIND, overwrite=overwrite)
     said = vocabularies_by_folder(vocabularies or {}, paths)
