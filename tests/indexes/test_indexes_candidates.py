@@ -18,7 +18,17 @@ from hypothesis import strategies as st
 from index_data import in_precision
 
 from onoma.errors import DamagedArtifactError, InputError
-from onoma.indexes import ApproximateIndex, ExactIndex, Index, SignBitIndex, VectorStore, approximate, sign_bits
+from onoma.indexes import (
+    ApproximateIndex,
+    ExactIndex,
+    Index,
+    SignBitIndex,
+    VectorStore,
+    approximate,
+    candidate_search,
+    sign_bits,
+    vector_store,
+)
 from onoma.indexes.approximate import EarlyStop
 from onoma.indexes.candidate_search import CandidateIndex
 from onoma.indexes.centroids import Centroids
@@ -121,6 +131,18 @@ def test_building_twice_gives_the_same_answers(build: Build, store: VectorStore,
     assert np.array_equal(again[0], index.search(queries, k=12)[0])
 
 
+@pytest.mark.parametrize("most", [10, 500])  # of the candidates of one query; of those of several
+def test_one_answer_however_few_rows_are_scored_at_a_time(
+    most: int, index: CandidateIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = clustered(20, 33, seed=1)
+    rows, scores = index.search(queries, k=7)
+    monkeypatch.setattr(candidate_search, "_ROWS_OF_A_THREAD", most)
+    few_rows, few_scores = index.search(queries, k=7)
+    np.testing.assert_array_equal(few_rows, rows)
+    np.testing.assert_array_equal(few_scores, scores)
+
+
 def test_many_results_are_exact(index: Index, store: VectorStore) -> None:
     queries = clustered(4, 33, seed=1)
     for k in (-(-N // 96), N // 2, N, 3 * N):
@@ -204,7 +226,9 @@ def test_the_nearest_lists_stand_before_the_others(n_lists: int, first: int) -> 
     assert np.array_equal(np.sort(near, axis=1), np.sort(expected[:, :n_lists], axis=1))
 
 
-def test_each_vector_is_in_its_two_nearest_lists_and_found_once() -> None:
+def test_each_vector_is_in_its_two_nearest_lists_and_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (approximate, vector_store):
+        monkeypatch.setattr(module, "PART_ROWS", N // 3 + 1)  # what is added in parts is numbered on
     vectors = clustered(N, 33)
     index = ApproximateIndex.build(VectorStore(vectors))
     lists = index._lists

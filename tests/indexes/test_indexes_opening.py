@@ -33,6 +33,7 @@ from onoma.indexes import (
     open_index,
     read_index_record,
     sign_bits,
+    vector_store,
 )
 from onoma.indexes.pgvector_folder import read_place
 from onoma.indexes.records import RECORD_FILE
@@ -74,9 +75,14 @@ def test_built_and_opened(tmp_path: Path, kind: str, precision: str, n: int) -> 
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_parts_give_the_same_files_as_the_whole(tmp_path: Path, kind: str, precision: str) -> None:
+def test_parts_give_the_same_files_as_the_whole(
+    tmp_path: Path, kind: str, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether they are given in parts, or read in parts, as more than 32,768 are."""
     vectors = clustered(200, 12)
     build_index(tmp_path / "whole", vectors, kind=kind, precision=precision)
+    for module in (sign_bits, vector_store):
+        monkeypatch.setattr(module, "PART_ROWS", 37)
     build_index(tmp_path / "parts", (vectors[a : a + 29] for a in range(0, 200, 29)), kind=kind, precision=precision)
     names = sorted(path.name for path in (tmp_path / "whole").iterdir())
     assert names == sorted(path.name for path in (tmp_path / "parts").iterdir())
