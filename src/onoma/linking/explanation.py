@@ -294,7 +294,7 @@ def _ranks(answer: Answer, components: Components, text_row: int) -> dict[Stage,
         return {}
     position = int(np.searchsorted(answer.pool.rows, text_row))
     parts = answer.pool.parts
-    if len(parts) > 1 and not knows_nothing(parts["dense"], answer.pool.tiers):
+    if not knows_nothing(parts["dense"], answer.pool.tiers):
         parts = without_gaps(parts)
     return {
         stage: int(ranks(scores, answer.pool.tiers)[position])
