@@ -203,9 +203,7 @@ class Spelling:
 
 def _with_capitals(read: str, written: str) -> str:
     """A word with the letters that it shares with what was written, at both ends, as they stand there."""
-    lower = written.lower()
-    if len(lower) != len(written):
-        return read.capitalize() if written[0].isupper() else read
+    lower = written.lower()  # of as many letters: İ alone has more in lower case, and is never read otherwise
     shared = _n_equal(lower, read)
     left = _n_equal(lower[shared:][::-1], read[shared:][::-1])
     return written[:shared] + read[shared : len(read) - left] + written[len(written) - left :]
