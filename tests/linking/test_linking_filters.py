@@ -90,7 +90,9 @@ def test_languages_and_sources_are_of_the_name(linker: Linker) -> None:
     assert ids(linker, languages="de", sources="UMLS") == "B", "one name that is both"
     assert ids(linker, languages="en", sources="UMLS") == "B"
     german = linker.only(languages="de")
-    assert german.n_names == 3
+    assert (german.n_names, german.n_texts, german.n_concepts) == (3, 3, 3)
+    two_that_share_a_text = linker.only(sources=["UMLS", "OMIM"])
+    assert (two_that_share_a_text.n_names, two_that_share_a_text.n_texts) == (3, 2)
     assert {link.matched_name for link in german.link(["lungen"], top_k=9)[0]} == {
         "Lungenkrankheit",
         "Lungenkrebs",
@@ -267,6 +269,9 @@ def test_filters_and_hidden_names_go_together(linker: Linker) -> None:
     ] == ["G"]
     both = linker.without([1]).only(under="B")
     assert both.n_names == linker.only(under="B").n_names - 1
+    marks = [one.fingerprint_of_names for one in (linker, linker.without([1]), linker.only(under="B"), both)]
+    assert len(set(marks)) == 4
+    assert both.fingerprint_of_names == linker.without([1]).only(under="B").fingerprint_of_names
     assert [link.concept_id for link in both.exact_matcher().link(["lung disease"])[0]] == ["G"]
 
 

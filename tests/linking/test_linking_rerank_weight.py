@@ -213,6 +213,10 @@ def test_another_cross_encoder_has_its_own(place: Path, linker: Path) -> None:
     assert add_reranker(linker, place / "r4").settings.rerank_weight is None
     with pytest.raises(MismatchError, match="is not this linker's cross-encoder"):
         Linker.open(linker).reranking_with(Reranker.open(place / "r3"))
+    own = Reranker.open(place / "r4").remembering()
+    exchanged = Linker.open(linker).reranking_with(own)
+    assert exchanged.reranker is own
+    assert exchanged.link(["cardio"]) == Linker.open(linker).link(["cardio"])
 
 
 def test_an_update_keeps_it(place: Path, linker: Path, tmp_path: Path) -> None:
