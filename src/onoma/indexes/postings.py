@@ -137,8 +137,6 @@ class Postings:
             and offsets[-1] == len(postings.rows) == len(postings.counts)
             and bool(np.all(np.diff(offsets) >= 0))
             and len(terms) == len(columns)
-            and bool(np.all(np.diff(terms) > 0))
-            and (len(terms) == 0 or (terms[0] >= 0 and terms[-1] < postings.n_terms))
         )
         if not fits:
             raise DamagedArtifactError(
