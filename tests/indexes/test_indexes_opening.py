@@ -321,6 +321,10 @@ def test_early_stopping_is_kept(tmp_path: Path) -> None:
     (tmp_path / RECORD_FILE).write_text(json.dumps(record | {"early_stop": {"first_lists": 0, "least_score": 0.5}}))
     with pytest.raises(DamagedArtifactError, match="first_lists"):
         open_index(tmp_path)
+    stop = record["early_stop"] | {"last_lists": 3}
+    (tmp_path / RECORD_FILE).write_text(json.dumps(record | {"early_stop": stop}))
+    with pytest.raises(DamagedArtifactError, match="last_lists"):
+        open_index(tmp_path)
 
 
 def test_records_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
