@@ -188,6 +188,18 @@ def test_where_it_is_good_for_nothing_it_stays_off(linker: Path) -> None:
         tune_linker(linker, contrary, stages=["dense", "prior"], calibrate=False)
 
 
+def test_where_all_is_right_without_it_it_stays_off(linker: Path) -> None:
+    named = [(name, code) for code, (name,) in CONCEPTS.items() if code.endswith("a")]
+    easy = [(f"{name}{letter}", code) for name, code in named for letter in "xyz"]
+    meant, asked = (pl.DataFrame(rows, schema=["mention", "concept_id"], orient="row") for rows in (named * 9, easy))
+    wished = tune_linker(linker, asked, prior=meant, stages=["sparse", "prior"], calibrate=False)
+    assert wished.prior_weight is not None, "it makes what is right more probable"
+    tune_linker(linker, asked, stages=["sparse"], calibrate=False)
+    report = tune_linker(linker, asked, calibrate=False)
+    assert report.accuracy["with stage prior"] == report.accuracy["without stage prior"]
+    assert (report.prior_weight, report.stages) == (None, ("sparse",))
+
+
 def test_the_weight_is_the_most_likely_one() -> None:
     rng = np.random.default_rng(0)
     pools = []

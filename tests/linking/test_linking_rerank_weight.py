@@ -195,13 +195,17 @@ def test_every_pair_is_read_once(linker: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(read) == len(set(read))
 
 
-def test_one_that_remembers_says_the_same(place: Path) -> None:
-    reranker = Reranker.open(place / "r3")
+@pytest.mark.parametrize("contexts", [None, ["is a", None, "is another a", "is a"]])
+def test_one_that_remembers_says_the_same(place: Path, tmp_path: Path, contexts: list[str | None] | None) -> None:
+    if contexts is not None:
+        write_reranker(tmp_path / "r", place / "bert", contexts=True)
+    reranker = Reranker.open(place / "r3" if contexts is None else tmp_path / "r")
     remembering = reranker.remembering()
     assert (remembering.fingerprint, remembering.about) == (reranker.fingerprint, reranker.about)
     mentions, names = ["a", "b", "a", "a"], ["cardi", "cardi", "neuro", "cardi"]
     for _ in "12":
-        np.testing.assert_array_equal(remembering.scores(mentions, names), reranker.scores(mentions, names))
+        expected = reranker.scores(mentions, names, contexts)
+        np.testing.assert_array_equal(remembering.scores(mentions, names, contexts), expected)
     assert remembering.scores([], []).shape == (0,)
 
 

@@ -138,7 +138,7 @@ def test_the_report_is_what_happened(place: Path, tmp_path: Path) -> None:
     assert report.weights is not None
     assert sum(report.weights.values()) == pytest.approx(1)
     assert done[-1][0] == done[-1][1]
-    assert done == sorted(done)
+    assert done == sorted(set(done)), "each says more than the one before"
     tuned = Linker.open(tmp_path / "linker")
     assert tuned.settings.weights == report.weights
     told = json.loads(json.dumps(dataclasses.asdict(report)))

@@ -320,7 +320,7 @@ def _with_shares(trial: Trial, settings: list[LinkerSettings], reranker: Reranke
     learned, found = [], dict[Key, Outcome]()
     for fold, plain in zip([None, *range(len(settings) - 1)], settings, strict=True):
         if fold is None or _fuses(plain) or "prior" in plain.stages:  # else all have the same settings
-            found = trial.outcomes(plain.replaced(rerank_weight=1.0), top_k=depth)
+            found = trial.outcomes(plain.replaced(rerank_weight=1.0))
         share = learn_share(trial.reranked(found, depth=depth, but=fold))
         learned.append(plain.replaced(rerank_weight=share))
     return learned
