@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,10 @@ def test_answers_that_were_got_in_another_way_are_held_against_the_new_release(
     assert again.answers is not None
     assert again.answers.answered == answers.answered
     assert "5 of the answers given with them are of concepts that are gone" in str(again)
+    one = update_linker(tmp_path / "new", place / "new", mentions=["HC"], answered=["D7"])
+    assert re.findall(r"^(\w+) +(\d+)$", str(one), re.MULTILINE) == [("removed", "1")], (
+        "what did not happen is not told"
+    )
     nulls = [code or None for code in codes]  # as a table's column has them
     again = update_linker(tmp_path / "new", place / "new", mentions=mentions, answered=nulls)
     assert again.answers is not None

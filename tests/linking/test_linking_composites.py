@@ -66,6 +66,7 @@ SPLIT = [
     ("hypoplasia or lack of thumb", "hypoplasia of thumb; lack of thumb"),
     ("hepatitis B/D", "hepatitis B; hepatitis D"),
     ("impairment and loss of hearing", "impairment of hearing; loss of hearing"),
+    ("tiredness and weakness of the legs", "tiredness of the legs; weakness of the legs"),
     ("decreased libido and erectile dysfunction", "decreased libido; erectile dysfunction"),
     ("reduced lung and kidney function", "reduced lung function; kidney function"),
     ("pain in upper and lower limbs", "pain in upper limbs; pain in lower limbs"),
@@ -135,6 +136,7 @@ SPLIT = [
     ("T- and B-cell lymphoma", "T-cell lymphoma; B-cell lymphoma"),
     ("non-small-cell and small cell lung cancer", "non-small-cell lung cancer; small cell lung cancer"),
     ("hypo- and hyperthyroidism", "hypothyroidism; hyperthyroidism"),
+    ("severe hypo- and hyperthyroidism", "severe hypothyroidism; hyperthyroidism"),
     ("intra- and extra-hepatic cholestasis", "intra-hepatic cholestasis; extra-hepatic cholestasis"),
     ("micro- or macroalbuminuria", "microalbuminuria; macroalbuminuria"),
     # what patients complain of

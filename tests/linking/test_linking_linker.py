@@ -190,6 +190,7 @@ def test_every_concept_is_found_when_all_are_wanted(linker: Linker) -> None:
     assert linker.n_concepts == 6
     assert linker.n_texts == 7
     assert linker.n_names == 10
+    assert linker.manifest.config["n_nameless"] == 1, "D7"
 
 
 def test_as_many_concepts_as_wanted_though_one_has_all_the_nearest_names(encoder: Encoder, tmp_path: Path) -> None:
