@@ -17,7 +17,7 @@ from linking_data import write_letter_linker
 
 from onoma.encoders import open_encoder
 from onoma.errors import ConfigError, InputError
-from onoma.linking import Linker, LinkerSettings, Reranker, build_linker
+from onoma.linking import Linker, LinkerSettings, Reranker, build_linker, pipeline
 from onoma.terminology import normalise
 from tiny import make_terminology
 
@@ -216,15 +216,19 @@ def test_what_a_larger_pool_brought_is_explained(linker: Linker, weights: dict[s
 
 
 @pytest.mark.parametrize("stages", SUBSETS, ids="+".join)
-def test_answers_do_not_depend_on_the_batch(linker: Linker, stages: tuple[str, ...]) -> None:
+def test_answers_do_not_depend_on_the_batch(
+    linker: Linker, stages: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     mentions = [*MENTIONS, *(f"{mention} of the lung" for mention in MENTIONS), "x" * 400]
     together = linker.link(mentions, stages=stages)
     assert linker.link(reversed(mentions), stages=stages) == together[::-1]
-    for mention, links in zip(mentions, together, strict=True):
-        (alone,) = linker.link([mention], stages=stages)
-        assert [link.concept_id for link in links] == [link.concept_id for link in alone]
-        # An encoder rounds by the shape of its batch.
-        np.testing.assert_allclose([link.score for link in links], [link.score for link in alone], atol=2e-6)
+    alone = [linker.link([mention], stages=stages)[0] for mention in mentions]
+    monkeypatch.setattr(pipeline, "_MENTIONS_AT_ONCE", 5)
+    for others in (alone, linker.link(mentions, stages=stages)):
+        for links, other in zip(together, others, strict=True):
+            assert [link.concept_id for link in links] == [link.concept_id for link in other]
+            # An encoder rounds by the shape of its batch.
+            np.testing.assert_allclose([link.score for link in links], [link.score for link in other], atol=2e-6)
 
 
 @pytest.mark.parametrize("stages", SUBSETS, ids="+".join)
@@ -267,6 +271,29 @@ def test_an_explanation_says_which_stage_and_why(linker: Linker) -> None:
     assert reason.scores["dense"] == pytest.approx(1, abs=1e-6)
     assert "normalisation leaves nothing" in linker.explain("   ").outcome
     assert "could be searched for" in linker.explain("qqqqq", stages=["exact"]).outcome
+
+
+@pytest.mark.parametrize("hidden", [[], [8]], ids=["all", "but a homonym"])  # row 8 is "cold" of D4
+def test_what_a_confidence_is_judged_by_equals_loops(
+    linker: Linker, dense_of: dict[str, Any], hidden: list[int]
+) -> None:
+    tuned = linker.tuned(LinkerSettings(stages=("exact", "loose", "dense", "sparse"), weights=WEIGHTS)).without(hidden)
+    names = [(concept, normalise(name, "sapbert")) for concept, names in CONCEPTS.items() for name in names]
+    left = [pair for row, pair in enumerate(names) if row not in hidden]
+    n_judged = 0
+    for asked, run in tuned.runs(MENTIONS, top_k=2):
+        for place, (question, answer) in enumerate(zip(asked, run.answers(asked), strict=True)):
+            (links,) = tuned.link([question.text], top_k=2)
+            if not links:
+                continue
+            found, text = run.evidence(place, question, answer), normalise(links[0].matched_name, "sapbert")
+            assert (found.mention, found.scores) == (question.text, [link.score for link in links])
+            assert found.is_exact == (normalise(question.text, "loose") == normalise(text, "loose"))
+            assert found.dense_score == pytest.approx(dense_of[question.text] @ dense_of[text], abs=1e-6)
+            assert found.ngram_score == pytest.approx(sparse_score(question.text, text), abs=1e-6)
+            assert found.n_homonyms == sum(name == text for _, name in left)
+            n_judged += 1
+    assert n_judged == len(MENTIONS) - 1
 
 
 def test_a_mention_that_is_a_name_never_loses_to_a_near_one(linker: Linker) -> None:
