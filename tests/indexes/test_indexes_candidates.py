@@ -138,6 +138,7 @@ def test_one_answer_however_few_rows_are_scored_at_a_time(
     queries = clustered(20, 33, seed=1)
     rows, scores = index.search(queries, k=7)
     monkeypatch.setattr(candidate_search, "_ROWS_OF_A_THREAD", most)
+    monkeypatch.setattr(candidate_search, "_TILE_QUERIES", 7)
     few_rows, few_scores = index.search(queries, k=7)
     np.testing.assert_array_equal(few_rows, rows)
     np.testing.assert_array_equal(few_scores, scores)

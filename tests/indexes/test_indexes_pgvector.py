@@ -84,7 +84,10 @@ def tables(sql: Sql) -> set[str]:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_scores_are_those_of_the_exact_index(database: str, table: str, precision: str) -> None:
+def test_scores_are_those_of_the_exact_index(
+    database: str, table: str, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pgvector, "_QUERIES_AT_ONCE", 13)
     vectors, queries = unit_vectors(3000, 48), unit_vectors(30, 48, seed=1)
     stored = in_precision(precision, vectors)
     with PgVectorIndex.build(database, table, vectors, precision=precision, queries=queries[:3]) as index:

@@ -18,7 +18,7 @@ from onoma.errors import (
     ConfigError,
     InputError,
 )
-from onoma.linking import Linker, LinkerSettings, build_linker
+from onoma.linking import Linker, LinkerSettings, answer_changes, build_linker
 from onoma.linking.answer_changes import REASONS, read_asked_mentions
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.updating import update_linker
@@ -62,13 +62,27 @@ def expected_reason(old: Any, new: Any) -> str:
 @pytest.mark.parametrize("stages", [("exact",), ("exact", "dense"), ("sparse",), ("exact", "dense", "sparse")])
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_changed_answers_equal_brute_force(
-    place: Path, linker: Path, tmp_path: Path, stages: tuple[str, ...], elsewhere: bool
+    place: Path,
+    linker: Path,
+    tmp_path: Path,
+    stages: tuple[str, ...],
+    elsewhere: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(answer_changes, "_MENTIONS_AT_ONCE", 4)
     with amend_artifact(linker, "linker", format_version=FORMAT_VERSION) as folder:
         LinkerSettings(stages=stages).save(folder)
     before = Linker.open(place / "linker").link(MENTIONS, stages=stages)
     out = tmp_path / "out" if elsewhere else None
-    answers = update_linker(linker, place / "new", out, mentions=MENTIONS).answers
+    linked: list[int] = []
+    answers = update_linker(
+        linker,
+        place / "new",
+        out,
+        mentions=MENTIONS,
+        progress=lambda done, _, what: linked.append(done) if what == "linking" else None,
+    ).answers
+    assert linked == [*range(4, n := len(set(MENTIONS)), 4), n] * 2, "by the earlier linker, and by the new one"
     after = Linker.open(out or linker).link(MENTIONS, stages=stages)
     assert answers is not None
     expected: dict[str, tuple[Any, ...]] = {}

@@ -21,7 +21,7 @@ from onoma.errors import (
     ConfigError,
 )
 from onoma.indexes.row_sums import row_sums
-from onoma.linking import Linker, LinkerSettings, add_prior, add_reranker, build_linker
+from onoma.linking import Linker, LinkerSettings, add_prior, add_reranker, build_linker, known_vectors
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.known_vectors import KnownVectors
 from onoma.linking.updating import update_linker
@@ -37,7 +37,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", ["exact", "sign-bits", "approximate"])
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "int16", "int8"])
-def test_equals_a_rebuild(place: Path, tmp_path: Path, kind: str, precision: str) -> None:
+def test_equals_a_rebuild(
+    place: Path, tmp_path: Path, kind: str, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_vectors, "PART_ROWS", 3)
     options: dict[str, Any] = {"index": kind, "vectors": precision, "sparse": True, "ngrams": (2, 3)}
     options["normalisation"] = "loose"
     before = build_linker(place / "t", letters(place), tmp_path / "linker", **options)
