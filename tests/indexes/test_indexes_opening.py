@@ -333,6 +333,10 @@ def test_records_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     (tmp_path / RECORD_FILE).write_text(json.dumps(record | {"format_version": 99, "new": 1}))
     with pytest.raises(FormatVersionError, match="Update Onoma"):
         open_index(tmp_path)
+    for part in ("recall", "agreement"):
+        (tmp_path / RECORD_FILE).write_text(json.dumps(record | {part: record[part] | {"unheard_of": 1}}))
+        with pytest.raises(DamagedArtifactError, match="unheard_of"):
+            open_index(tmp_path)
     (tmp_path / RECORD_FILE).write_bytes(b"\xff{")
     with pytest.raises(DamagedArtifactError, match=RECORD_FILE):
         open_index(tmp_path)
@@ -342,7 +346,13 @@ def test_records_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "n_vectors", "scored"),
-    [("exact", 9, None), ("sign-bits", 4096, 4096), ("sign-bits", 4097, 256), ("approximate", 300, 300)],
+    [
+        ("exact", 9, None),
+        ("sign-bits", 4096, 4096),
+        ("sign-bits", 4097, 256),
+        ("approximate", 300, 300),
+        ("approximate", 4097, 256),
+    ],
 )
 def test_how_many_rows_are_scored_exactly(tmp_path: Path, kind: str, n_vectors: int, scored: int | None) -> None:
     vectors = np.random.default_rng(0).standard_normal((n_vectors, 16)).astype(np.float32)
