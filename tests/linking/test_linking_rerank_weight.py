@@ -207,6 +207,9 @@ def test_one_that_remembers_says_the_same(place: Path, tmp_path: Path, contexts:
         expected = reranker.scores(mentions, names, contexts)
         np.testing.assert_array_equal(remembering.scores(mentions, names, contexts), expected)
     assert remembering.scores([], []).shape == (0,)
+    told: list[tuple[int, int]] = []
+    remembering.scores(["a", "c"], ["cardi", "cardi"], contexts and contexts[:2], progress=lambda *at: told.append(at))
+    assert told[-1] == (1, 1), "of those that are new"
 
 
 def test_another_cross_encoder_has_its_own(place: Path, linker: Path) -> None:

@@ -14,13 +14,14 @@ from typing import Any
 import polars as pl
 import pytest
 from linking_data import write_letter_linker
+from scipy.stats import beta
 
 from onoma.artifacts import amend_artifact, open_artifact, verify_artifact
 from onoma.benchmarks import run_benchmark
 from onoma.encoders.cross_encoder import CrossEncoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.linking import Linker, add_prior, add_reranker, build_linker, confidence, tune_linker
-from onoma.linking.calibration import Calibration
+from onoma.linking.calibration import MIN_OF_EACH, Calibration
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
 from onoma.linking.confidence_metrics import threshold_in_words
 from onoma.linking.folder import FORMAT_VERSION
@@ -272,6 +273,17 @@ def test_the_certainty_of_a_wish(place: Path, tmp_path: Path) -> None:
     assert told[0].share_answered > told[1].share_answered > 0
     assert told[0].held_out_answered > told[1].held_out_answered > 0
     assert told[0].n_unfulfilled == 0
+    curve = calibration.development
+    pairs = zip(curve.n_kept, curve.n_right, strict=True)
+    highest = max(float(beta.ppf(0.05, right, kept - right + 1)) for kept, right in pairs if kept >= MIN_OF_EACH)
+    reached = tune_linker(
+        tmp_path / "linker", MENTIONS, wished_precision=highest - 1e-6, certainty=0.95, **chosen
+    ).calibration
+    assert reached is not None
+    assert reached.abstention is not None
+    assert 1 <= reached.abstention.n_unfulfilled <= 5, "fewer mentions are less certain"
+    with pytest.raises(InputError, match="is not reached at any threshold"):
+        tune_linker(tmp_path / "linker", MENTIONS, wished_precision=highest + 1e-6, certainty=0.95, **chosen)
     least = tune_linker(tmp_path / "linker", MENTIONS, wished_precision=1e-9, **chosen).calibration
     assert least is not None
     assert least.abstention is not None
