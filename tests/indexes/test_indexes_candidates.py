@@ -204,6 +204,8 @@ def test_zero_vectors_and_zero_queries(build: Build) -> None:
     if isinstance(index, SignBitIndex):
         assert rows.tolist() == [[0, 1, 2, 3, 4]]
     assert index.search(vectors[1:2], k=1)[0].tolist() == [[1]]
+    around_zero = build(VectorStore(np.concatenate([np.sign(vectors), -np.sign(vectors)])))
+    assert around_zero.search(np.zeros((1, 33), np.float32), k=2)[1].tolist() == [[0.0] * 2]
 
 
 def test_nothing_but_one_vector_many_times(build: Build) -> None:

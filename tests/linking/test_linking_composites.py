@@ -337,6 +337,7 @@ def test_names_choose_the_reading(mention: str, by_rules: str, by_names: str) ->
         ),
         ("no tears syndrome and fever", ["no tears syndrome", "fever"], ["no tears syndrome", "fever"]),
         ("symptoms of type 1 and 2 diabetes", [], ["symptoms of type 1 diabetes", "symptoms of type 2 diabetes"]),
+        ("pain of bad type 1 and 2 diabetes", [], ["pain of bad type 1 diabetes", "pain of bad type 2 diabetes"]),
         (
             "developmental and epileptic encephalopathy 28 and familial hypospadias",
             ["developmental and epileptic encephalopathy 28", "familial hypospadias"],
