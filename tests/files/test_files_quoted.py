@@ -127,3 +127,13 @@ def test_lines_of_blanks_are_passed_over_whether_there_are_quotes_or_not(tmp_pat
     for text in ("1,a\n   \n2,b\n", '1,"a"\n \t \n2,b\n'):
         (tmp_path / "x.csv").write_text(text)
         assert read_skipping(tmp_path / "x.csv") == ([(1, "1", "a"), (3, "2", "b")], [])
+
+
+def test_a_blank_line_of_one_column_is_passed_over_wherever_blocks_are_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x.csv").write_text('x\n"a"\n\nb\n \n\n"c"\n')
+    for block_bytes in (1, 6, 1 << 20):
+        monkeypatch.setattr(quoted, "read_blocks", functools.partial(read_blocks, block_bytes=block_bytes))
+        batches = list(quoted.read_quoted(only_file(tmp_path / "x.csv"), Reading(), delimiter=",", keep="x"))
+        assert [row for batch in batches for row in batch.rows()] == [(2, "a"), (4, "b"), (7, "c")]

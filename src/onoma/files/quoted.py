@@ -75,7 +75,7 @@ def read_quoted(
     whole_blocks = read_blocks(file, reading, keep_carriage_returns=keep_carriage_returns)
     blocks = (block for whole in whole_blocks if (block := without_first_lines(whole, skip_lines)).n_lines)
     for block in blocks:
-        if names and _is_regular(block, delimiter, len(names)):
+        if len(names) > 1 and _is_regular(block, delimiter, len(names)):  # of one column a blank line is no row
             yield _split(block, delimiter, names, keep, line_column)
             continue
         batch: list[tuple[int, list[str]]] = []
