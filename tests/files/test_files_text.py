@@ -169,6 +169,13 @@ def test_blank_lines(tmp_path: Path) -> None:
     assert caught.value.line == 2
 
 
+def test_an_error_shows_a_line_on_one_line_and_escaped_once(tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_bytes(b"caf\xe9\tb\n")
+    with pytest.raises(InputError, match="not UTF-8") as caught:
+        list(read_delimited(only_file(tmp_path / "x.tsv"), Reading(), separator="\t", fields=("x", "y"), keep=("x",)))
+    assert caught.value.found == r"caf\xe9\tb"
+
+
 def test_lines_that_end_in_carriage_returns_alone_are_refused(tmp_path: Path) -> None:
     for data in (b"D1||a\rD2||b\r", b"D1||a\rD2||b"):
         (tmp_path / "x.txt").write_bytes(data)
