@@ -686,13 +686,15 @@ def test_what_another_machine_writes_is_left_alone_until_nothing_changes(
     folder, file = tmp_path / ".x.partial-4999999.00000000-abc", tmp_path / ".x.txt.partial-4999999.00000000-abc"
     folder.mkdir()
     file.write_text("half")
-    make(tmp_path / "x")
-    with write_file(tmp_path / "x.txt") as aside:
-        aside.write_text("whole")
-    assert leftovers(tmp_path / "x") == []
-    assert folder.is_dir()
-    assert file.exists()
     now = time.time()
+    for hours in (0, 23):
+        monkeypatch.setattr("onoma.artifacts.unfinished.time.time", lambda hours=hours: now + hours * 3600)
+        make(tmp_path / "x", overwrite=True)
+        with write_file(tmp_path / "x.txt", overwrite=True) as aside:
+            aside.write_text("whole")
+        assert leftovers(tmp_path / "x") == []
+        assert folder.is_dir()
+        assert file.exists()
     monkeypatch.setattr("onoma.artifacts.unfinished.time.time", lambda: now + 25 * 3600)
     make(tmp_path / "x", overwrite=True)
     with write_file(tmp_path / "x.txt", overwrite=True) as aside:
@@ -703,9 +705,11 @@ def test_what_another_machine_writes_is_left_alone_until_nothing_changes(
 def test_what_another_machine_moved_aside_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path / ".x.partial-4999999.00000000-old")
     (tmp_path / ".x.partial-4999999.00000000-abc").mkdir()
-    with pytest.raises(InputError, match="nothing here"):
-        read_manifest(tmp_path / "x")
     now = time.time()
+    for seconds in (0, 50):
+        monkeypatch.setattr("onoma.artifacts.unfinished.time.time", lambda seconds=seconds: now + seconds)
+        with pytest.raises(InputError, match="nothing here"):
+            read_manifest(tmp_path / "x")
     monkeypatch.setattr("onoma.artifacts.unfinished.time.time", lambda: now + 100)
     assert read_manifest(tmp_path / "x").kind == "thing"
 

@@ -83,6 +83,11 @@ def test_a_file_system_without_locks_is_told(number: int, tmp_path: Path, monkey
         open_locked(tmp_path / "lock")
     with held(tmp_path):  # what can do without goes on
         pass
+    with write_file(tmp_path / "x", overwrite=True) as aside:
+        aside.write_text("later")
+        with write_file(tmp_path / "x") as other:  # of another thread
+            other.write_text("earlier")
+    assert (tmp_path / "x").read_text() == "later"
 
 
 def test_who_waits_for_a_folder_has_it_next(tmp_path: Path) -> None:

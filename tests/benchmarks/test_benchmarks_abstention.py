@@ -172,7 +172,12 @@ def test_the_value_lies_in_its_interval(seed: int) -> None:
 
 
 def test_order_changes_nothing_and_a_seed_repeats() -> None:
-    judged = mentions(n_nil=5)
+    judged = [
+        dataclasses.replace(
+            mention, confidence=round(mention.confidence, 1), cluster=f"{row % 60}" if row % 4 else None
+        )
+        for row, mention in enumerate(mentions(n_nil=5))
+    ]
     shuffled = [judged[row] for row in np.random.default_rng(1).permutation(len(judged))]
     assert measure_abstention(judged, seed=4) == measure_abstention(shuffled, seed=4)
     assert measure_abstention(judged, seed=4).ece != measure_abstention(judged, seed=5).ece

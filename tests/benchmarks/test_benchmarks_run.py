@@ -6,6 +6,7 @@ import hashlib
 import json
 import random
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -137,7 +138,8 @@ def test_a_task_that_lies_in_no_files(data: Path, tmp_path: Path) -> None:
         run_benchmark(task, here, encoder=LetterEncoder(), out=tmp_path / "none")
 
 
-def test_results_file(data: Path, tmp_path: Path) -> None:
+def test_results_file(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "transformers", raising=False)
     result = run(data, tmp_path / "out", seed=5)
     written = json.loads((tmp_path / "out" / "results.json").read_text())
     assert written["acc@1"] == 3 / 7
@@ -157,6 +159,7 @@ def test_results_file(data: Path, tmp_path: Path) -> None:
         "precision": "fp32",
     }
     assert written["versions"].keys() >= {"onoma", "python", "numpy"}
+    assert "transformers" not in written["versions"]  # as it took no part, it need not even be installed
     assert written["data"]["test_queries.txt"]["sha256"] == hashlib.sha256(QUERIES.encode()).hexdigest()
     assert written["data"]["test_dictionary.txt"]["bytes"] == len(DICTIONARY)
     assert written["protocol"].startswith("biosyn")

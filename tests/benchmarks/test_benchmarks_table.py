@@ -86,10 +86,14 @@ def test_formats(results: dict[str, list[Path]]) -> None:
     markdown = table.written("markdown").splitlines()
     assert markdown[0].startswith("| system      | runs | acc@1 ")
     assert {line.count("|") for line in markdown[:5]} == {13}
+    assert set(markdown[1]) == {"|", "-"}
+    assert len({len(line) for line in markdown[:5]}) == 1
     assert "8 queries (5 distinct mentions)" in markdown[-1]
     latex = table.written("latex")
     assert r"ours \& more" in latex
     assert r"$\pm$" in latex
+    escaped = tabulate_results({r"a~b^c\d_e": results["plain"]}).written("latex")
+    assert r"a\textasciitilde{}b\textasciicircum{}c\textbackslash{}d\_e & " in escaped
     assert len({line.count(" & ") for line in latex.splitlines() if line.endswith(r"\\")}) == 1
     rows = list(csv.DictReader(io.StringIO(table.written("csv"))))
     assert [(row["system"], row["k"]) for row in rows[:3]] == [("plain", "1"), ("plain", "5"), ("ours & more", "1")]
