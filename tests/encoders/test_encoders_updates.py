@@ -11,11 +11,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from onoma.artifacts import sha256_file
+from onoma.artifacts import read_manifest, sha256_file
 from onoma.encoders import export_encoder, open_encoder
 from onoma.encoders.catalogue import PublishedEncoder, find_published, locate_published
 from onoma.encoders.loading import load_packed
 from onoma.encoders.packed import PackedEncoder
+from onoma.encoders.publishing import build_published
 from onoma.encoders.updates import add_update, write_update
 from onoma.errors import DamagedArtifactError, MismatchError
 from tiny import tiny_encoder
@@ -139,6 +140,42 @@ def test_what_is_kept_of_a_published_encoder_is_looked_at(tmp_path: Path, monkey
     folder.mkdir()  # as cleaners leave it
     locate_published(entry)
     assert len(made) == 2
+
+
+def test_a_published_encoder_is_its_base_with_the_update_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, update = tiny_encoder(tmp_path / "base"), tmp_path / "u.safetensors"
+    config = {"training": {"max_tokens": 9, "seed": 7}, "n_names": 5}
+    write_update(load_packed(base), moved(base), update, about={"config": config, "train": "{}\n"})
+    monkeypatch.setattr(PublishedEncoder, "update", property(lambda _: update))
+    entry = PublishedEncoder(
+        name="ours",
+        base=str(base),
+        update_sha256="0" * 64,
+        licence="CC0-1.0",
+        sparse_weight=0.25,
+        vocabularies=("MONDO (CC BY 4.0)",),
+        corpora=("BC5CDR",),
+        earlier="on names",
+    )
+    build_published(entry, tmp_path / "out")
+    found, expected = open_encoder(tmp_path / "out"), load_packed(base)
+    add_update(expected, update)
+    written, wanted = load_file(tmp_path / "out" / "model.safetensors"), expected.model.state_dict()
+    assert written.keys() == wanted.keys()
+    assert all(torch.equal(weight, wanted[name]) for name, weight in written.items())
+    assert (found.name, found.max_tokens, found.folder.sparse_weight) == ("ours", 9, 0.25)
+    assert found.folder.origin.licence == "CC0-1.0"
+    manifest = read_manifest(tmp_path / "out")
+    assert manifest.seed == 7
+    assert manifest.config == {
+        **config,
+        "vocabularies": ["MONDO (CC BY 4.0)"],
+        "corpora": ["BC5CDR"],
+        "earlier": "on names",
+    }
+    assert (tmp_path / "out" / "train.json").read_text() == "{}\n"
 
 
 @pytest.mark.slow
