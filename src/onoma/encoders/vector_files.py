@@ -59,7 +59,7 @@ def encode_file(
     texts = read_lines(names)
     kept = KeptParts(output, n_names=len(texts), width=encoder.width)
     with write_file(output, overwrite=overwrite) as aside:
-        if output.suffix == ".npy" and texts:
+        if output.suffix == ".npy":
             vectors: FloatArray = new_array(aside, np.float32, (len(texts), encoder.width))
         else:
             vectors = np.empty((len(texts), encoder.width), np.float32)
@@ -78,9 +78,6 @@ def encode_file(
             done += len(part)
         if isinstance(vectors, np.memmap):
             vectors.flush()
-        elif output.suffix == ".npy":
-            with aside.open("wb") as empty:
-                np.save(empty, vectors)
         else:
             table = pl.DataFrame(
                 {"name": texts, "vector": pl.Series(vectors, dtype=pl.Array(pl.Float32, encoder.width))},
