@@ -13,11 +13,11 @@ from mapping_data import Row, assert_same, make_linker, make_parts_small, read_t
 from test_mapping_resuming import start
 
 from onoma.errors import InputError, MismatchError
-from onoma.linking import Linker, add_reranker, build_linker
+from onoma.linking import Link, Linker, add_reranker, build_linker
 from onoma.linking.expansion import AbbreviationTable
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.spelling import Spelling
-from onoma.mapping import collecting, map_table
+from onoma.mapping import answers, collecting, map_table
 from onoma.mapping.work_folder import ReadInput, WorkFolder
 from tiny import make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
@@ -255,6 +255,30 @@ def test_tasks_have_a_bounded_amount_of_text(
     pairs = {(row["mention"], row["note"]) for row in rows_of(60) if row["mention"] and row["mention"].strip()}
     n_bytes = sum(len(text.encode()) for pair in pairs for text in pair if text)
     assert n_tasks[1] == -(-n_bytes // 50) > 2
+
+
+def test_tasks_and_what_is_linked_at_once_have_a_bounded_number_of_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_tasks: list[int]
+) -> None:
+    linker = make_linker(tmp_path)
+    source = write_table(tmp_path / "x.csv", [{"mention": f"heart {number}"} for number in range(30)])
+    expected = [map_table(linker, source, tmp_path / f"{k}.csv", column="mention", top_k=k) for k in (1, 3)]
+    monkeypatch.setattr(collecting, "TASK_LINKS", 20)
+    monkeypatch.setattr(answers, "_MENTIONS_AT_ONCE", 4)
+    monkeypatch.setattr(answers, "_LINKS_AT_ONCE", 6)
+    link, most = Linker.link, [0, 0]
+
+    def spy(self: Linker, mentions: Any, *, top_k: int, **options: Any) -> list[list[Link]]:
+        most[top_k > 1] = max(most[top_k > 1], len(mentions))
+        return link(self, mentions, top_k=top_k, **options)
+
+    monkeypatch.setattr(Linker, "link", spy)
+    for k, before in zip((1, 3), expected, strict=True):
+        again = map_table(linker, source, tmp_path / f"y{k}.csv", column="mention", top_k=k)
+        assert again.n_linked == before.n_linked
+        assert_same(tmp_path / f"y{k}.csv", tmp_path / f"{k}.csv")
+    assert n_tasks == [1, 1, 2, 5]  # 30 links and 90, at most 20 in a task
+    assert most == [4, 2]
 
 
 def test_short_forms_are_not_looked_for_without_contexts(linker: Path, source: Path, tmp_path: Path) -> None:

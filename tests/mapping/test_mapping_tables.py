@@ -282,6 +282,7 @@ def test_progress_counts_to_the_end(linker: Path, tmp_path: Path, small_parts: N
         assert of_stage[0] == (0, n_all)
         assert of_stage[-1] == (n_all, n_all)
         assert of_stage == sorted(of_stage)
+        assert {total for _, total in of_stage} == {n_all}
 
 
 @pytest.mark.parametrize("name", ["x.tsv", "x.csv"])
