@@ -274,7 +274,16 @@ def test_tasks_and_what_is_linked_at_once_have_a_bounded_number_of_links(
 
     monkeypatch.setattr(Linker, "link", spy)
     for k, before in zip((1, 3), expected, strict=True):
-        again = map_table(linker, source, tmp_path / f"y{k}.csv", column="mention", top_k=k)
+        told: list[tuple[int, int | None, str]] = []
+        again = map_table(
+            linker,
+            source,
+            tmp_path / f"y{k}.csv",
+            column="mention",
+            top_k=k,
+            progress=lambda *what, told=told: told.append(what),
+        )
+        assert [one[:2] for one in told if one[2] == "linking"][-1] == (30, 30)
         assert again.n_linked == before.n_linked
         assert_same(tmp_path / f"y{k}.csv", tmp_path / f"{k}.csv")
     assert n_tasks == [1, 1, 2, 5]  # 30 links and 90, at most 20 in a task
