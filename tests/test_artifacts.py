@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -37,6 +38,7 @@ from onoma.artifacts import (
     write_file,
     writing,
 )
+from onoma.artifacts.arrays import load_array
 from onoma.artifacts.files import holds, take_over_access
 from onoma.artifacts.locking import held, is_held
 from onoma.artifacts.system import is_mounted
@@ -940,3 +942,14 @@ def test_a_text_does_not_allow_overwriting(tmp_path: Path) -> None:
     """As "no" is true."""
     with pytest.raises(ConfigError, match="overwrite is True or False; found 'no'"):
         ensure_writable(tmp_path / "out", "thing", overwrite="no")  # type: ignore[arg-type]
+
+
+def test_an_array_of_another_type_or_shape_is_damage(tmp_path: Path) -> None:
+    for array, found in ((np.zeros((2, 3)), "float64 of 2"), (np.zeros(6, np.float32), "float32 of 1")):
+        np.save(tmp_path / "x.npy", array)
+        with pytest.raises(
+            DamagedArtifactError, match=rf"x\.npy holds {found} dimensions, where float32 of 2 is needed"
+        ):
+            load_array(tmp_path / "x.npy", (np.float32, np.float16), 2)
+    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float16))
+    assert load_array(tmp_path / "x.npy", (np.float32, np.float16), 2).tolist() == [[1, 1, 1], [1, 1, 1]]
