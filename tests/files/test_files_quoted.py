@@ -129,6 +129,24 @@ def test_lines_of_blanks_are_passed_over_whether_there_are_quotes_or_not(tmp_pat
         assert read_skipping(tmp_path / "x.csv") == ([(1, "1", "a"), (3, "2", "b")], [])
 
 
+def test_two_files_read_at_once_leave_each_other_their_long_fields(tmp_path: Path) -> None:
+    """The csv module has one limit for the process: a reader that ends must not lower it for those who still read."""
+    usual = csv.field_size_limit()
+    rows = [(f"{number}\n", "y" * 200_000) for number in range(3)]
+    file = tmp_path / "long.csv"
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        csv.writer(opened, lineterminator="\n").writerows(rows)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quoted, "ROWS_PER_BATCH", 1)
+        first, second = (
+            quoted.read_quoted(only_file(file), Reading(), delimiter=",", keep="xy", fields="xy") for _ in range(2)
+        )
+        found = [next(first), next(second), *first, *second]
+    assert [row[1:] for batch in found for row in batch.rows()] == [rows[0], *rows, *rows[1:]]
+    assert csv.field_size_limit() == usual
+
+
 def test_a_blank_line_of_one_column_is_passed_over_wherever_blocks_are_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -34,6 +35,9 @@ ROWS_PER_BATCH = 1 << 16
 _MAX_FIELD_BYTES = 64 << 20
 _QUOTE, _LINE_FEED = b'"'[0], b"\n"[0]
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_limit_lock = threading.RLock()  # a reader that nobody reads on may end within another's turn, when it is collected
+_former_limits: list[int] = []
+"""What the csv module's limit was, once for each of those who read long fields now."""
 
 
 def read_quoted(
@@ -223,12 +227,20 @@ class _Lines:
 
 @contextlib.contextmanager
 def long_fields() -> Iterator[None]:
-    """Let the csv module read fields as long as can be; its limit is one for the whole process."""
-    former_limit = csv.field_size_limit(_MAX_FIELD_BYTES)
+    """Let the csv module read fields as long as can be.
+
+    Its limit is one for the whole process: the last of those who read at once puts it back, whoever began first.
+    """
+    with _limit_lock:
+        _former_limits.append(_former_limits[0] if _former_limits else csv.field_size_limit())
+        csv.field_size_limit(_MAX_FIELD_BYTES)
     try:
         yield
     finally:
-        csv.field_size_limit(former_limit)
+        with _limit_lock:
+            former_limit = _former_limits.pop()
+            if not _former_limits:
+                csv.field_size_limit(former_limit)
 
 
 def _frame(
