@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -302,6 +303,21 @@ def test_one_process_at_a_time(server: FileServer, tmp_path: Path) -> None:
     with exclusive_part(tmp_path / "x.obo"), pytest.raises(UnavailableError, match="Another process"):
         get(server, tmp_path, serve(DATA))
     assert get(server, tmp_path, serve(DATA)).path.read_bytes() == DATA
+
+
+def test_the_part_of_the_next_process_is_left_alone(tmp_path: Path) -> None:
+    """Once a file has its name, another process may begin to fetch it again before the first one has cleared up."""
+    file = tmp_path / "x.obo"
+    with ExitStack() as earlier, ExitStack() as later:
+        first = earlier.enter_context(exclusive_part(file))
+        first.write(b"old")
+        first.finish()
+        second = later.enter_context(exclusive_part(file))
+        earlier.close()
+        second.write(b"new")
+        second.finish()
+    assert file.read_bytes() == b"new"
+    assert [path.name for path in tmp_path.iterdir()] == ["x.obo"]
 
 
 def test_no_room(server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,8 +152,11 @@ def exclusive_part(path: Path) -> Iterator[PartFile]:
         try:
             yield PartFile(path, handle)
         finally:
-            if part.exists() and not _begun_path(path).exists():
-                part.unlink()
+            # Once the file has its name, the next process may begin a part of its own.
+            with contextlib.suppress(FileNotFoundError):
+                is_own = os.path.samestat(os.fstat(handle.fileno()), part.stat())
+                if is_own and not _begun_path(path).exists():
+                    part.unlink()
 
 
 def _begun_path(path: Path) -> Path:
