@@ -460,6 +460,39 @@ def test_foreign_onnx_model_is_pooled_here(plain: Path, tmp_path: Path) -> None:
         open_encoder(folder)
 
 
+def test_foreign_onnx_model_without_its_weights_leaves_the_word_to_torch(plain: Path, tmp_path: Path) -> None:
+    """A model above 2 GB has its weights in a file of their own; the hub's cache has links in place of files."""
+    import onnx
+
+    own = export_encoder(plain, tmp_path / "own")
+    expected = open_encoder(plain, backend="torch").encode(["fever"])
+    folder, blob = tmp_path / "foreign", tmp_path / "blob"
+    shutil.copytree(plain, folder)
+    (folder / "onnx").mkdir()
+    model, data = folder / "onnx" / "model.onnx", folder / "onnx" / "model.onnx_data"
+    onnx.save_model(
+        onnx.load(own.path / "onnx" / "model.onnx"),
+        model,
+        save_as_external_data=True,
+        location=data.name,
+        size_threshold=100,
+    )
+    assert isinstance(open_encoder(folder), OnnxEncoder)
+    shutil.move(data, blob)
+    for is_linked in (False, True):
+        if is_linked:
+            data.symlink_to(blob)
+        encoder = open_encoder(folder)
+        assert not isinstance(encoder, OnnxEncoder)
+        np.testing.assert_allclose(encoder.encode(["fever"]), expected, atol=1e-6)
+        with pytest.raises(ConfigError, match="not all its weights"):
+            open_encoder(folder, backend="onnx")
+    for weights in locate_encoder(folder).weights:
+        weights.unlink()
+    with pytest.raises(DamagedArtifactError, match="External data"):
+        open_encoder(folder)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", [family for family in OTHER_FAMILIES if family != "canine"])
 def test_other_families_are_exported_by_tracing(family: str, tmp_path: Path) -> None:

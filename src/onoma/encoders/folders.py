@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 
 from onoma.artifacts import MANIFEST_NAME, Manifest, open_artifact, read_manifest, sha256_file
 from onoma.encoders.json_files import read_json
+from onoma.encoders.onnx_files import has_its_weights
 from onoma.encoders.pooling import Pooling, checked_pooling
 from onoma.encoders.seen_files import SeenFile, see_files
 from onoma.encoders.sentence_folders import read_sentence_settings
@@ -338,7 +339,8 @@ def _read_folder(
         padding_id=padding_id,
         lower_case=settings.lower_case,
         weights=weights,
-        onnx=onnx if onnx.is_file() else None,
+        # One of the hub that is larger than 2 GB has its weights in another file, which was not fetched, or is a link.
+        onnx=onnx if onnx.is_file() and (about or not weights or has_its_weights(onnx)) else None,
         is_own=bool(about),
         recorded_weights_sha256=about.get("weights_sha256"),
         recorded_tokenizer_fingerprint=about.get("tokenizer_fingerprint"),

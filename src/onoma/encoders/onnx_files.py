@@ -11,6 +11,8 @@ Layout of protobuf messages: https://protobuf.dev/programming-guides/encoding; f
 
 from __future__ import annotations
 
+import mmap
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -84,6 +86,42 @@ def with_weights_in_file(model: Buffer, file_name: str) -> bytes | None:
     except _NotAlignedError:
         return None
     return b"".join(parts)
+
+
+def has_its_weights(file: Path) -> bool:
+    """Whether the other files that weights of a model lie in, as of all above 2 GB, are there to be read.
+
+    ONNX Runtime takes them from the folder of the model alone, and not through links out of it, which is how the hub's
+    cache has them.
+    """
+    folder = file.parent.resolve()
+    with file.open("rb") as opened:
+        if os.fstat(opened.fileno()).st_size == 0:  # which cannot be mapped
+            return True
+        with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as model:
+            names = set(_files_of_weights(model))
+    places = [(folder / name).resolve() for name in names]
+    return all(place.is_file() and place.is_relative_to(folder) for place in places)
+
+
+def _files_of_weights(model: Buffer) -> Iterator[str]:
+    """The other files that weights of a model lie in; what is no model has none."""
+    # Only what is asked for is read: a model may be large, and its numbers are passed over.
+    try:
+        for graph in _within(model, _Field(0, 0, 0, len(model)), _GRAPH):
+            for tensor in _within(model, graph, _INITIALIZER):
+                for entry in _within(model, tensor, _EXTERNAL_DATA):
+                    said = {field.number: bytes(model[field.content : field.end]) for field in _within(model, entry)}
+                    if said.get(_KEY) == b"location":
+                        yield os.fsdecode(said.get(_VALUE, b""))
+    except _NotAlignedError:
+        return
+
+
+def _within(model: Buffer, message: _Field, number: int | None = None) -> Iterator[_Field]:
+    """The fields of a message within a model, or those of one number."""
+    found = _fields(model, message.content, message.end)
+    return (field for field in found if number is None or field.number == number)
 
 
 def _aligned_graph(model: Buffer, graph: _Field, place: int) -> list[Buffer]:

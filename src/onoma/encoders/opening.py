@@ -106,7 +106,7 @@ def _whole(option: str, number: int | None) -> int | None:
 
 def _onnx_obstacle(folder: EncoderFolder, precision: Precision) -> str | None:
     if folder.onnx is None:
-        return "its folder has no onnx/model.onnx (export_encoder makes one)"
+        return "its folder has no onnx/model.onnx, or not all its weights (export_encoder makes one)"
     if precision == "bf16":
         return "its ONNX model is fp32, not bf16"
     if folder.is_own and folder.pooling != folder.said_pooling:
