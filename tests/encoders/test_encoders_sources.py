@@ -151,6 +151,16 @@ def test_a_file_is_no_encoder(tmp_path: Path) -> None:
 # ---- the hub, never reached in tests
 
 
+@pytest.fixture(autouse=True)
+def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    def refuse(repo_id: str, filename: str) -> bool:
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr(huggingface_hub, "file_exists", refuse)
+
+
 def test_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub
     from huggingface_hub.errors import LocalEntryNotFoundError
@@ -206,6 +216,40 @@ def test_partly_cached_hub_model_is_completed(monkeypatch: pytest.MonkeyPatch, p
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
     assert open_encoder("nobody/some-encoder").width == 32
+
+
+def test_of_a_model_that_transformers_cached_the_rest_is_fetched(
+    monkeypatch: pytest.MonkeyPatch, plain: Path, tmp_path: Path
+) -> None:
+    """Its pooling lies in a file of its own; without it, the model would be pooled as one that says nothing."""
+    import huggingface_hub
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    hub, cache = copy(plain, tmp_path / "hub"), copy(plain, tmp_path / "cache")
+    steps = [{"idx": row, "name": str(row), "path": path, "type": f"sentence_transformers.models.{kind}"}
+             for row, (kind, path) in enumerate([("Transformer", ""), ("Pooling", "1_Pooling")])]  # fmt: skip
+    (hub / "modules.json").write_text(json.dumps(steps))
+    (hub / "1_Pooling").mkdir()
+    (hub / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    there, noted = [True], list[str]()
+
+    def snapshot(repo_id: str, *, allow_patterns: list[str], local_files_only: bool = False) -> str:
+        return str(cache if local_files_only else hub)
+
+    def none_there(repo_id: str, filename: str) -> str:
+        noted.append(filename)
+        raise LocalEntryNotFoundError("there is none")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    assert locate_encoder("nobody/some-encoder").pooling == "cls"  # nobody to be asked
+    monkeypatch.setattr(huggingface_hub, "file_exists", lambda *_: there[0])
+    assert locate_encoder("nobody/some-encoder").pooling == "mean"
+    there[0] = False
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", none_there)
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_: object() if noted else None)
+    for _ in range(2):
+        assert locate_encoder("nobody/some-encoder").pooling == "cls"
+    assert noted == ["modules.json"]
 
 
 def test_an_encoder_of_ours_on_the_hub_is_fetched_whole(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from pathlib import Path
@@ -46,7 +47,7 @@ def locate_encoder(
 
     Args:
         source: A folder; else a name of the catalogue; else a hub id, from the hub's cache on this machine if it is
-            there.
+            there with all that says how it is run.
         pooling: See `read_folder`.
         max_tokens: See `read_folder`.
         precision: See `read_folder`.
@@ -112,11 +113,30 @@ def _from_hub(hub_id: str) -> Path:
         and any(cached.glob("model*.safetensors"))
         and all((cached / file).is_file() for file in _listed_files(cached))
     )
-    if cached is not None and is_whole:
+    if cached is not None and is_whole and not _has_further_steps(hub_id, cached):
         return cached
     folder = _fetched(hub_id, list(HUB_FILES))
     listed = _listed_files(folder)
     return _fetched(hub_id, listed) if listed else folder
+
+
+def _has_further_steps(hub_id: str, cached: Path) -> bool:
+    """Whether the hub says of a cached model how it pools and cuts, and the cache does not.
+
+    transformers fetches the model alone, and without ``modules.json`` it would be read as one that says nothing. That
+    the hub has none is kept in its cache; where it cannot be asked, the cache is believed.
+    """
+    import huggingface_hub
+
+    if (cached / "modules.json").is_file() or (cached / MANIFEST_NAME).is_file():
+        return False
+    if huggingface_hub.try_to_load_from_cache(hub_id, "modules.json") is not None:  # known to be none
+        return False
+    with contextlib.suppress(Exception):  # no hub: every layer below has its own kinds
+        if huggingface_hub.file_exists(hub_id, "modules.json"):  # which, other than fetching it, tries but once
+            return True
+        huggingface_hub.hf_hub_download(hub_id, "modules.json")  # keeps that there is none, and fails
+    return False
 
 
 def _listed_files(folder: Path) -> list[str]:
