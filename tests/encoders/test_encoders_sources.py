@@ -206,13 +206,22 @@ def test_an_encoder_of_ours_on_the_hub_keeps_what_it_says_of_itself(
     assert (found.origin.licence, found.trained_on) == ("CC-BY-4.0", "exact")
 
 
-def test_partly_cached_hub_model_is_completed(monkeypatch: pytest.MonkeyPatch, plain: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("missing", ["model.safetensors", "tokenizer.json", "model-00002-of-00002.safetensors"])
+def test_partly_cached_hub_model_is_completed(
+    monkeypatch: pytest.MonkeyPatch, plain: Path, tmp_path: Path, missing: str
+) -> None:
     import huggingface_hub
 
-    (tmp_path / "config.json").write_text("{}")
+    cache = copy(plain, tmp_path / "cache")
+    if missing.startswith("model-"):
+        shards = {"a": "model-00001-of-00002.safetensors", "b": missing}
+        (cache / "model.safetensors").rename(cache / shards["a"])
+        (cache / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
+    else:
+        (cache / missing).unlink()
 
     def snapshot(repo_id: str, *, allow_patterns: list[str], local_files_only: bool = False) -> str:
-        return str(tmp_path if local_files_only else plain)
+        return str(cache if local_files_only else plain)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
     assert open_encoder("nobody/some-encoder").width == 32

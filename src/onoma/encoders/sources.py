@@ -19,6 +19,8 @@ from onoma.encoders.catalogue import (
 )
 from onoma.encoders.folders import EncoderFolder, OnnxPrecision, Origin, read_folder
 from onoma.encoders.pooling import Pooling
+from onoma.encoders.tokens import has_tokenizer
+from onoma.encoders.weight_files import weight_files
 from onoma.errors import InputError, UnavailableError, checked_path, did_you_mean, first_line, missing_extra
 
 HUB_FILES = (
@@ -106,18 +108,21 @@ def _from_hub(hub_id: str) -> Path:
         ) from None
     except (errors.LocalEntryNotFoundError, errors.HFValidationError, OSError):
         cached = None
-    # Another tool may have cached a part of it only.
-    is_whole = (
-        cached is not None
-        and (cached / "config.json").is_file()
-        and any(cached.glob("model*.safetensors"))
-        and all((cached / file).is_file() for file in _listed_files(cached))
-    )
-    if cached is not None and is_whole and not _has_further_steps(hub_id, cached):
+    if cached is not None and _is_whole(cached) and not _has_further_steps(hub_id, cached):
         return cached
     folder = _fetched(hub_id, list(HUB_FILES))
     listed = _listed_files(folder)
     return _fetched(hub_id, listed) if listed else folder
+
+
+def _is_whole(cached: Path) -> bool:
+    """Whether an encoder can be read from the cache; another tool, or a fetch that broke off, may have left a part."""
+    if listed := _listed_files(cached):
+        return all((cached / file).is_file() for file in listed)
+    try:
+        return (cached / "config.json").is_file() and has_tokenizer(cached) and bool(weight_files(cached))
+    except (InputError, AttributeError, TypeError):  # a file of weights is missing, or their index damaged
+        return False
 
 
 def _has_further_steps(hub_id: str, cached: Path) -> bool:

@@ -58,6 +58,12 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     return tokenizer
 
 
+def has_tokenizer(folder: Path) -> bool:
+    """Whether a model folder has a tokeniser, or what one is converted from."""
+    names = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
+    return any((folder / name).is_file() for name in names)
+
+
 def tokenizer_fingerprint(tokenizer: Tokenizer) -> str:
     """SHA-256 of a tokeniser's vocabulary and rules, whatever truncation and padding are set.
 
@@ -164,9 +170,7 @@ def _clean(text: str, row: int) -> str:
 
 
 def _convert(folder: Path) -> Tokenizer:
-    if not any(
-        (folder / name).is_file() for name in ("vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
-    ):
+    if not has_tokenizer(folder):
         raise InputError(
             "this folder has no tokeniser",
             path=folder,
