@@ -169,6 +169,7 @@ def test_check(place: Path, linker: Path) -> None:
         (("--mentions", "none.txt", "--encoding", "cp0"), ConfigError, "not known"),
         (("--check", "--mentions", "x.csv", "--changed", "x.csv"), ConfigError, "leave out --mentions, --changed"),
         (("--check", "--precision", "bf16", "--json"), ConfigError, "leave out --precision, --json"),
+        (("--check", "--force"), ConfigError, "leave out --force"),
         (("--mentions", "none.txt"), InputError, "no such file"),
     ],
 )

@@ -95,6 +95,7 @@ def update(
             encoder=encoder,
             precision=precision,
             json=as_json or None,
+            force=force or None,
         )
         release = Terminology.open(terminology)
         opened = Linker.open(linker, database=database)
