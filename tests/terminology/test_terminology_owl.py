@@ -236,6 +236,30 @@ def test_a_successor_in_dublin_core(tmp_path: Path) -> None:
     assert concepts == [("X:1", "obsolete", "X:2"), ("X:2", "active", None)]
 
 
+def test_names_and_definitions_that_are_nodes_of_their_own(tmp_path: Path) -> None:
+    """SKOS allows that for definitions (SKOS reference, section 7); oboInOwl had synonyms so in its first years."""
+    text = """<http://x/o> a owl:Ontology ; <http://purl.org/dc/terms/license> [ rdfs:label "free" ] , <http://x/free> .
+obo:X_1 a owl:Class ; rdfs:label "one" , <http://x/label> ; oio:hasExactSynonym [ a oio:Synonym ; rdfs:label "I" ] ;
+  skos:altLabel "first" ; skos:definition [ rdf:value "a number" ] , <http://x/definition> .
+obo:X_2 a owl:Class ; rdfs:label "two" ; skos:definition <http://x/definition> , "a number too" .
+"""
+    terminology, report = read(tmp_path, TURTLE_HEAD + text)
+    assert [name[2] for name in names(terminology)] == ["one", "first", "two"]
+    assert terminology.definitions().collect()["text"].to_list() == ["a number too"]
+    assert report.notes["names and definitions that are nodes of their own and no texts, left out"] == 5
+    assert terminology.manifest.config["licence"] == "http://x/free"
+
+
+def test_a_successor_told_in_words_is_none(tmp_path: Path) -> None:
+    text = """obo:X_1 a owl:Class ; rdfs:label "one" .
+obo:X_2 a owl:Class ; rdfs:label "two" ; owl:deprecated true ; obo:IAO_0100001 "use one or three" .
+obo:X_3 a owl:Class ; rdfs:label "three" ; owl:deprecated true ; obo:IAO_0100001 "X:1 " , "see also two" .
+"""
+    terminology, report = read(tmp_path, TURTLE_HEAD + text)
+    assert terminology.concepts().collect()["replaced_by"].to_list() == [None, None, "X:1"]
+    assert report.notes == {"successors told in words, left out": 2}
+
+
 def test_private_language(tmp_path: Path) -> None:
     terminology, _ = read(tmp_path, TURTLE_HEAD + 'obo:X_1 a owl:Class ; rdfs:label "a"@x-mine , "b"@zh-hant-TW .')
     assert names(terminology) == [(0, "label", "a", "x-mine"), (0, "label", "b", "zh-Hant-TW")]

@@ -248,8 +248,7 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
     elif tag == "property_value":
         relation = mapping_relation([_unescaped(clause.property_value.relation)])
         if _code(clause.property_value.relation) == _TERM_REPLACED_BY:
-            if _CURIE.fullmatch(successor := _code(clause.property_value.value)):  # else it is prose
-                term.replaced_by.append(successor)
+            term.replaced_by.append(_code(clause.property_value.value))
         elif relation != XREF:
             term.cross_references.append((relation, _code(clause.property_value.value)))
 
@@ -421,7 +420,6 @@ _TEXT = re.compile(r'\s*(?:name:.*|(?:synonym|def):\s*"(?:[^"\\]|\\.)*")')
 _ESCAPE = re.compile(r"\\(.)")
 _CODE_OF = code_maker()
 _TERM_REPLACED_BY = "IAO:0100001"
-_CURIE = re.compile(r"[^:\s]+:\S+")
 _RELATION_OF_MACRO = {
     "treat-xrefs-as-equivalent": "exactMatch",
     "treat-xrefs-as-is_a": "broadMatch",

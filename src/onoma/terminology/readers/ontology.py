@@ -182,6 +182,7 @@ def tables_from_terms(
             _leave_out_nameless(term, described, path, reading)
             continue
         _leave_out_unprintable(term, reading)
+        _leave_out_prose(term, reading)
         term_source = source_of(term.term_id) if source is None else source
         statuses[term.term_id] = OBSOLETE if term.is_obsolete else ACTIVE
         others = [code for code in dict.fromkeys(term.replaced_by) if code != term.term_id]
@@ -425,6 +426,13 @@ def _leave_out_unprintable(term: OntologyTerm, reading: Reading) -> None:
     term.relations = [pair for pair in term.relations if not any(map(text_problem, pair))]
     term.cross_references = [pair for pair in term.cross_references if not text_problem(pair[1])]
     reading.note("codes and cross-references that are no text, left out", n_before - _n_codes(term))
+
+
+def _leave_out_prose(term: OntologyTerm, reading: Reading) -> None:
+    """A successor may be told in words ("use A or B"), which lead to no concept."""
+    codes = [code.strip() for code in term.replaced_by if not re.search(r"\s", code.strip())]
+    reading.note("successors told in words, left out", len(term.replaced_by) - len(codes))
+    term.replaced_by = codes
 
 
 def _n_codes(term: OntologyTerm) -> int:

@@ -31,7 +31,8 @@ owl:equivalentClass                         between classes "equivalent_to"; to 
 ==========================================  ======================================================================
 
 The language of a name is that of its literal, or ``language``. Counted and left out: classes with a label that have no
-IRI (blank nodes), and subjects with a label of which the file does not say what they are (no ``rdf:type``). Not read:
+IRI (blank nodes), subjects with a label of which the file does not say what they are (no ``rdf:type``), and names and
+definitions that are no literals but nodes with a text of their own, as SKOS allows for definitions. Not read:
 imported ontologies (``owl:imports``, counted; merge them with ROBOT), other class expressions (intersections, unions,
 cardinalities, ``only``), disjointness, individuals other than ``skos:Concept``, SKOS-XL labels, ``skos:notation``,
 names of graphs. OWL functional, Manchester and XML syntax are refused. The ontology (owl:Ontology, skos:ConceptScheme)
@@ -239,7 +240,9 @@ def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
         if not isinstance(subject, NamedNode | BlankNode):
             continue
         name = subject.value if isinstance(subject, NamedNode) else f"_:{subject.value}"
-        if isinstance(value, NamedNode):
+        if kind in _IN_A_LANGUAGE and not isinstance(value, Literal):
+            reading.note("names and definitions that are nodes of their own and no texts, left out", 1)
+        elif isinstance(value, NamedNode):
             found.add(name, kind, value.value, "")
         elif isinstance(value, BlankNode):
             found.add(name, kind, f"_:{value.value}", "")
@@ -354,7 +357,8 @@ class _Ontology:
     def _said_of_itself(self) -> Iterator[tuple[str, str]]:
         """By property: of the first ontology, or scheme of concepts, that says anything."""
         ontologies = self._of("ontology").select("subject").unique(maintain_order=True)
-        said = ontologies.join(self._of(*RELEASE, *LICENCE), on="subject", maintain_order="left_right")
+        statements = self._of(*RELEASE, *LICENCE).filter(~_is_blank("value"))
+        said = ontologies.join(statements, on="subject", maintain_order="left_right")
         return said.filter(pl.col("subject") == pl.col("subject").first()).select("kind", "value").iter_rows()
 
     def _check_iri_prefixes(self, path: Path) -> None:
