@@ -457,3 +457,16 @@ def test_what_a_format_cannot_hold_is_said_once(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         export_terminology(made, "umls", tmp_path / "out")
     assert str(caught.value).count("line end") == 1
+
+
+def test_successors_that_would_be_read_as_words(tmp_path: Path) -> None:
+    """OBO Graphs have them in literals, where sentences stand too; what becomes an IRI is none."""
+    records = [
+        record("A:b c", "x"),
+        record("A:1", "y", status="obsolete", replaced_by="A:b c"),
+        record("A:2", "z", status="obsolete", replaced_by="see y"),
+    ]
+    with pytest.raises(InputError, match=r"read as words.*see y"):
+        round_trip(tmp_path / "strict", records, "obographs")
+    _, before, after = round_trip(tmp_path / "skip", records, "obographs", on_error="skip")
+    assert after["concepts"] == before["concepts"][:2]

@@ -250,14 +250,22 @@ obo:X_2 a owl:Class ; rdfs:label "two" ; skos:definition <http://x/definition> ,
     assert terminology.manifest.config["licence"] == "http://x/free"
 
 
-def test_a_successor_told_in_words_is_none(tmp_path: Path) -> None:
-    text = """obo:X_1 a owl:Class ; rdfs:label "one" .
+def test_codes_in_literals(tmp_path: Path) -> None:
+    """White space around one is no part of it, and words are no successor."""
+    text = """obo:X_1 a owl:Class ; rdfs:label "one" ; oio:hasAlternativeId " X:9" ;
+  oio:hasDbXref "MESH:D1\\n " .
 obo:X_2 a owl:Class ; rdfs:label "two" ; owl:deprecated true ; obo:IAO_0100001 "use one or three" .
 obo:X_3 a owl:Class ; rdfs:label "three" ; owl:deprecated true ; obo:IAO_0100001 "X:1 " , "see also two" .
+[] a owl:Axiom ; owl:annotatedSource obo:X_1 ; owl:annotatedProperty oio:hasDbXref ; owl:annotatedTarget "MESH:D1\\n " ;
+  oio:source "MONDO:equivalentTo" .
 """
     terminology, report = read(tmp_path, TURTLE_HEAD + text)
-    assert terminology.concepts().collect()["replaced_by"].to_list() == [None, None, "X:1"]
-    assert report.notes == {"successors told in words, left out": 2}
+    assert terminology.concepts().select("concept_id", "replaced_by").collect().rows() == [
+        ("X:1", None), ("X:2", None), ("X:3", "X:1"), ("X:9", "X:1"),
+    ]  # fmt: skip
+    references = terminology.cross_references().select("code", "relation").collect().rows()
+    assert references == [("MESH:D1", "exactMatch")]
+    assert report.notes["successors told in words, left out"] == 2
 
 
 def test_private_language(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def own_namespaces(iri_prefixes: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def code_maker(iri_prefixes: tuple[str, ...] = ()) -> Callable[[str], str]:
-    """A function from an IRI to the code it stands for.
+    """A function from an IRI to the code it stands for; white space around it, as literals may have, is no part of it.
 
     Args:
         iri_prefixes: "PREFIX=IRI" each; they count before `NAMESPACES`.
@@ -102,6 +102,7 @@ def code_maker(iri_prefixes: tuple[str, ...] = ()) -> Callable[[str], str]:
     begins = ("http", *(start for start, _ in own))
 
     def code_of(iri: str) -> str:
+        iri = iri.strip()
         if not iri.startswith(begins):
             return iri
         for start, prefix in starts:

@@ -62,6 +62,7 @@ from onoma.terminology.readers.ontology import (
     OntologyTerm,
     Synonym,
     WantedPrefixes,
+    add_successor,
     note_imports,
     tables_from_terms,
     with_equivalents,
@@ -248,7 +249,7 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
     elif tag == "property_value":
         relation = mapping_relation([_unescaped(clause.property_value.relation)])
         if _code(clause.property_value.relation) == _TERM_REPLACED_BY:
-            term.replaced_by.append(_code(clause.property_value.value))
+            add_successor(term, _unescaped(clause.property_value.value), _CODE_OF, reading)
         elif relation != XREF:
             term.cross_references.append((relation, _code(clause.property_value.value)))
 

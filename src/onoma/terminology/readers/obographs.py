@@ -67,6 +67,7 @@ from onoma.terminology.readers.ontology import (
     OntologyTerm,
     Synonym,
     WantedPrefixes,
+    add_successor,
     source_of,
     tables_from_terms,
     text_problem,
@@ -306,7 +307,7 @@ class _Document:
     def _add_statement(self, term: OntologyTerm, statement: _Statement) -> None:
         code, name = self._code_of(statement.val), last_part(statement.pred)
         if statement.pred in _REPLACED_BY:
-            term.replaced_by.append(code)
+            add_successor(term, statement.val, self._code_of, self._reading)
         elif name == "consider":
             term.relations.append(("consider", code))
         elif name == "hasAlternativeId":

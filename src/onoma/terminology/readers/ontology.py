@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -127,6 +127,19 @@ class OntologyTerm:
     line: int | None = None
 
 
+def add_successor(term: OntologyTerm, told: str, code_of: Callable[[str], str], reading: Reading) -> None:
+    """Note a code or IRI to use in place of a term; one that is told in words ("use A or B") is counted."""
+    if is_prose(told):
+        reading.note("successors told in words, left out", 1)
+    else:
+        term.replaced_by.append(code_of(told))
+
+
+def is_prose(told: str) -> bool:
+    """Whether what stands where a code should is words: it has white space in it."""
+    return re.search(r"\s", told.strip()) is not None
+
+
 class Columns:
     """Rows gathered column by column; a block is a tenth of the size of its Python objects."""
 
@@ -182,7 +195,6 @@ def tables_from_terms(
             _leave_out_nameless(term, described, path, reading)
             continue
         _leave_out_unprintable(term, reading)
-        _leave_out_prose(term, reading)
         term_source = source_of(term.term_id) if source is None else source
         statuses[term.term_id] = OBSOLETE if term.is_obsolete else ACTIVE
         others = [code for code in dict.fromkeys(term.replaced_by) if code != term.term_id]
@@ -426,13 +438,6 @@ def _leave_out_unprintable(term: OntologyTerm, reading: Reading) -> None:
     term.relations = [pair for pair in term.relations if not any(map(text_problem, pair))]
     term.cross_references = [pair for pair in term.cross_references if not text_problem(pair[1])]
     reading.note("codes and cross-references that are no text, left out", n_before - _n_codes(term))
-
-
-def _leave_out_prose(term: OntologyTerm, reading: Reading) -> None:
-    """A successor may be told in words ("use A or B"), which lead to no concept."""
-    codes = [code.strip() for code in term.replaced_by if not re.search(r"\s", code.strip())]
-    reading.note("successors told in words, left out", len(term.replaced_by) - len(codes))
-    term.replaced_by = codes
 
 
 def _n_codes(term: OntologyTerm) -> int:

@@ -82,6 +82,7 @@ from onoma.terminology.readers.ontology import (
     OntologyTerm,
     Synonym,
     WantedPrefixes,
+    add_successor,
     note_imports,
     tables_from_terms,
     text_problem,
@@ -433,7 +434,7 @@ class _Ontology:
         elif kind == "namespace":
             term.semantic_types.append(value)
         elif kind == "replaced_by":
-            term.replaced_by.append(self._code_of(value))
+            add_successor(term, value, self._code_of, self._reading)
         elif kind == "alternative":
             term.alternative_ids.append(self._code_of(value))
         elif kind in {"is_a", "consider", "broader", "related_to"}:
