@@ -13,7 +13,8 @@ from safetensors.torch import load_file, save_file
 from tiny_encoders import write_tiny
 
 from onoma.artifacts import verify_artifact
-from onoma.encoders.cross_encoder import CrossEncoder, CrossEncoderAbout, pair_tokeniser, read_about
+from onoma.encoders import onnx_precision
+from onoma.encoders.cross_encoder import CrossEncoder, CrossEncoderAbout, fingerprint_of, pair_tokeniser, read_about
 from onoma.encoders.cross_encoder_model import load_cross_encoder, new_cross_encoder, score_pairs
 from onoma.encoders.cross_encoder_tokens import PairRows
 from onoma.encoders.packed import pack
@@ -149,6 +150,20 @@ def test_equal_weights_have_equal_fingerprints(base: Path, folder: Path, tmp_pat
     same, other, weight = (opened(tmp_path / name).fingerprint for name in ("same", "other", "weight"))
     assert same == opened(folder).fingerprint
     assert len({same, other, weight}) == 3
+
+
+def test_weights_beside_a_very_large_model_are_in_its_fingerprint(
+    base: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than a protobuf message can hold; what is left in the message may be the same for two models."""
+    monkeypatch.setattr(onnx_precision, "_PROTOBUF_LIMIT", 0)
+    write_reranker(tmp_path / "r", base)
+    model = opened(tmp_path / "r")
+    np.testing.assert_allclose(model.scores(MENTIONS, NAMES), opened(folder).scores(MENTIONS, NAMES), atol=1e-5)
+    files = model.manifest.files
+    weights = files["onnx/model.onnx.data"].model_copy(update={"sha256": "0" * 64})
+    other = model.manifest.model_copy(update={"files": {**files, "onnx/model.onnx.data": weights}})
+    assert fingerprint_of(other, model.about) != fingerprint_of(model.manifest, model.about) == model.fingerprint
 
 
 @pytest.mark.parametrize(

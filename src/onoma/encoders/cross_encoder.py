@@ -38,7 +38,8 @@ RERANKER_ABOUT_NAME = "reranker.json"
 MODEL_FOLDER = "model"
 HEAD_NAME = "head.safetensors"
 _SCORED_BY = (ONNX_NAME, f"{MODEL_FOLDER}/tokenizer.json")
-"""Files that scores depend on, besides what ``reranker.json`` says."""
+_WEIGHTS_BESIDE = f"{ONNX_NAME}.data"
+"""Files that scores depend on, besides what ``reranker.json`` says; only a very large model has weights beside it."""
 
 
 class CrossEncoderAbout(BaseModel):
@@ -200,7 +201,7 @@ def fingerprint_of(manifest: Manifest, about: CrossEncoderAbout) -> str:
     """SHA-256 over all that scores and rankings of a folder's model depend on: model, tokeniser, settings."""
     digest = hashlib.sha256(f"{RERANKER_KIND}/{manifest.format_version}".encode())
     digest.update(about.model_dump_json(exclude={"name", "base"}, exclude_none=True).encode())
-    for name in _SCORED_BY:
+    for name in (*_SCORED_BY, *([_WEIGHTS_BESIDE] if _WEIGHTS_BESIDE in manifest.files else [])):
         digest.update(f"\n{name} {manifest.files[name].sha256}".encode())
     return digest.hexdigest()
 
