@@ -8,6 +8,7 @@ import math
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -369,6 +370,27 @@ def test_weights_beyond_half_precision_are_refused() -> None:
     weight = np.full((4, 4), 1e5, np.float32)
     with pytest.raises(ConfigError, match="too large for half precision"):
         lower_precision(product(weight), "fp16-weights")
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1, -2])
+@pytest.mark.parametrize("precision", ["fp16-weights", "int8-weights"])
+def test_a_lookup_takes_what_it_took(precision: OnnxPrecision, axis: int | None) -> None:
+    """Rows of a table, as embeddings do, or columns."""
+    import onnxruntime
+
+    table = np.arange(1, 17, dtype=np.float32).reshape(4, 4)
+    attributes: dict[str, Any] = {} if axis is None else {"axis": axis}
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Gather", ["table", "places"], ["out"], **attributes)],
+        "lookup",
+        [onnx.helper.make_tensor_value_info("places", onnx.TensorProto.INT64, ["n"])],
+        [onnx.helper.make_tensor_value_info("out", onnx.TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(table, "table")],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=8)
+    session = onnxruntime.InferenceSession(lower_precision(model, precision).SerializeToString())
+    (found,) = session.run(None, {"places": np.array([2, 0])})
+    np.testing.assert_allclose(found, np.take(table, [2, 0], axis or 0), rtol=0.04)
 
 
 def test_a_model_without_matrices_is_refused() -> None:

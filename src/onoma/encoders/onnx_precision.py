@@ -116,7 +116,7 @@ class _Rewriting:
     # ---- weights kept small, arithmetic in fp32
 
     def small_weights_of_fp16(self, node: NodeProto) -> bool:
-        if self._matrix(node, 0) is not None and node.op_type == "Gather":
+        if self._table(node) is not None:
             table, rows = node.input
             found = self._add("Gather", [self._half(table), rows], f"{node.output[0]}_half")
             self._add("Cast", [found], node.output[0], to=TensorProto.FLOAT)
@@ -163,8 +163,8 @@ class _Rewriting:
 
     def _small_table(self, node: NodeProto) -> bool:
         """An embedding table: its rows are unpacked after they were looked up."""
-        table = self._matrix(node, 0) if node.op_type == "Gather" else None
-        if table is None or any(attribute.name == "axis" and attribute.i != 0 for attribute in node.attribute):
+        table = self._table(node)
+        if table is None:
             return False
         name, rows, out = node.input[0], node.input[1], node.output[0]
         small, scale = _rounded(table, axis=1, limit=127)
@@ -240,6 +240,11 @@ class _Rewriting:
         return integers, scale
 
     # ---- building
+
+    def _table(self, node: NodeProto) -> FloatArray | None:
+        """The constant fp32 matrix of which this node takes rows, if it is one that does."""
+        takes_rows = node.op_type == "Gather" and not any(one.name == "axis" and one.i for one in node.attribute)
+        return self._matrix(node, 0) if takes_rows else None
 
     def _matrix(self, node: NodeProto, place: int) -> FloatArray | None:
         """The constant fp32 matrix that is an input of this node, if it is one."""
