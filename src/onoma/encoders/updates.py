@@ -83,8 +83,10 @@ def add_update(base: PackedEncoder, file: str | Path) -> dict[str, Any]:
             raise
         raise DamagedArtifactError(f"{file} is not a readable update of an encoder ({error}).") from None
     weights = base.model.state_dict()
+    wanted = [name for name, one in weights.items() if one.is_floating_point() and not _is_embedding(name, one)]
+    found = [name.removesuffix(_LEVELS).removesuffix(_SCALES) for name in tensors]
     changes = {}
-    for name in dict.fromkeys(one.removesuffix(_LEVELS).removesuffix(_SCALES) for one in tensors):
+    for name in dict.fromkeys([*wanted, *found]):
         target = weights.get(name)
         change = None if target is None else _change(tensors, name, target)
         if target is None or change is None:
