@@ -168,6 +168,13 @@ def test_several_languages(is_zip: bool, tmp_path: Path) -> None:
     assert {language for _, language, _, _ in names(terminology)} == {"nl", "cs"}
 
 
+def test_a_status_of_synonyms_in_small_letters(tmp_path: Path) -> None:
+    rows = "HP:1\teen\tofficial\nHP:1\tone\tNot_translated \nHP:1\tun\ta remark\n"
+    terminology, report = read(tmp_path, {"hp-nl.synonyms.tsv": SYNONYMS + rows})
+    assert [text for *_, text in names(terminology)] == ["een", "un"]
+    assert report.notes == {"translations of another status, left out": 1}
+
+
 BAD = {
     "no code": (row("", "rdfs:label", "a"), "field subject_id: .* expected a code"),
     "no predicate": (row("HP:2", "", "a"), "field predicate_id"),

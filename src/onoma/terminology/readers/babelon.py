@@ -205,7 +205,7 @@ class _Table:
                 ),
             )
             if not is_profile:
-                is_status = pl.col("status").is_in(STATUSES)
+                is_status = pl.col("status").str.strip_chars().str.to_uppercase().is_in(STATUSES)
                 pieces = (
                     pl.col("text").str.split("|").list.eval(pl.element().filter(pl.element().str.strip_chars() != ""))
                 )
