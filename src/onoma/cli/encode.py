@@ -28,7 +28,7 @@ def encode(
 ) -> None:
     """Encode names, one per line: line n of the input is vector n.
 
-    For an encoder that does not say how its training names were prepared, names stay as they are.
+    For an encoder that does not say how its training names were prepared, only white space around names is taken off.
     """
     from onoma.cli import show
     from onoma.encoders import open_encoder
