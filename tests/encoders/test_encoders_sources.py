@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -304,6 +305,29 @@ def test_unknown_hub_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
     with pytest.raises(InputError, match="neither a folder 'nobody/nothing' here nor a public model"):
         open_encoder("nobody/nothing")
+
+
+@pytest.mark.parametrize("name", ["model.onnx_data", "model.onnx.data"])
+def test_a_very_large_onnx_model_has_its_weights_beside_it(name: str, plain: Path, tmp_path: Path) -> None:
+    """They tell it from another: the graph is the same for all of one architecture."""
+    encoder = load_packed(plain)
+    for folder in ("one", "other"):
+        made = save_encoder(encoder, tmp_path / f"{folder}-made")
+        (copy(plain, tmp_path / folder) / "model.safetensors").unlink()
+        (tmp_path / folder / "onnx").mkdir()
+        model = onnx.load(made.path / "onnx" / "model.onnx")
+        large: dict[str, Any] = {"save_as_external_data": True, "location": name, "size_threshold": 100}
+        onnx.save_model(model, tmp_path / folder / "onnx" / "model.onnx", **large)
+        with torch.no_grad():
+            for weight in encoder.model.parameters():
+                weight.mul_(1.1)
+    one, other = (open_encoder(tmp_path / folder) for folder in ("one", "other"))
+    assert len({(tmp_path / folder / "onnx" / "model.onnx").read_bytes() for folder in ("one", "other")}) == 1
+    assert not np.allclose(one.encode(["fever"]), other.encode(["fever"]))
+    assert one.folder.weights_sha256 != other.folder.weights_sha256
+    (tmp_path / "one" / "onnx" / name).write_bytes((tmp_path / "other" / "onnx" / name).read_bytes())
+    with pytest.raises(MismatchError, match="not what it was"):
+        one.folder.check_unchanged()
 
 
 # ---- folders that are not right

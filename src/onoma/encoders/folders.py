@@ -170,12 +170,12 @@ class EncoderFolder:
         """SHA-256 of the weights file; of the list of such sums if there are several files."""
         if self.recorded_weights_sha256 is not None:
             return self.recorded_weights_sha256
-        if not self.weights:
+        files = self.weights
+        if not files:
             assert self.onnx is not None  # read_folder saw to it that there is something to run
-            self.check_unchanged(self.onnx)
-            return sha256_file(self.onnx)
-        self.check_unchanged(*self.weights)
-        sums = [sha256_file(file) for file in self.weights]
+            files = with_weights_beside(self.onnx)
+        self.check_unchanged(*files)
+        sums = [sha256_file(file) for file in files]
         return sums[0] if len(sums) == 1 else hashlib.sha256("\n".join(sums).encode()).hexdigest()
 
     @cached_property
@@ -351,7 +351,11 @@ def _read_folder(
         trained_on=about.get("normalisation"),
         trained_dimensions=trained_dimensions,
         trained_mentions=frozenset() if manifest is None else trained_mentions(manifest.config),
-        seen=see_files((model_path / "config.json", *weights, onnx, model_path / TOKENIZER_NAME), folder, manifest),
+        seen=see_files(
+            (model_path / "config.json", *weights, *with_weights_beside(onnx), model_path / TOKENIZER_NAME),
+            folder,
+            manifest,
+        ),
     )
 
 
@@ -403,6 +407,14 @@ def onnx_name(precision: OnnxPrecision) -> str:
         'onnx/model_int8.onnx'
     """
     return ONNX_NAME if precision == "fp32" else f"onnx/model_{precision}.onnx"
+
+
+def with_weights_beside(onnx: Path) -> tuple[Path, ...]:
+    """An ONNX model, and the files beside it that a very large one has its weights in, as Onoma and Optimum name them.
+
+    Of more than 2 GiB the model's own file holds the graph alone.
+    """
+    return (onnx, *sorted(onnx.parent.glob(f"{onnx.name}[._]data*")))
 
 
 def _lower_precisions(folder: Path) -> tuple[OnnxPrecision, ...]:
