@@ -610,9 +610,10 @@ def test_what_nobody_else_may_open_is_at_work(tmp_path: Path, monkeypatch: pytes
     assert is_held(tmp_path)
 
 
-@pytest.mark.parametrize("when", ["after looking", "before renaming"])
-def test_a_folder_that_another_wrote_in_the_last_moment_is_not_replaced(
-    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("when", ["before looking", "after looking"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_that_another_wrote_in_the_last_moment_is_replaced_only_if_it_may_be(
+    when: str, overwrite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many processes that begin at once and need the same folder: who is late finds it made."""
     looks_at, exists = writing.ensure_writable, Path.exists
@@ -625,8 +626,7 @@ def test_a_folder_that_another_wrote_in_the_last_moment_is_not_replaced(
 
     def looks(target: Path, kind: str, *, overwrite: bool = False) -> None:
         looks_at(target, kind, overwrite=overwrite)
-        if any(tmp_path.glob(".x.partial-*/onoma.json")):
-            write_first() if when == "after looking" else monkeypatch.setattr(Path, "exists", is_there)
+        write_first()
 
     def is_there(path: Path, **options: bool) -> bool:
         found = exists(path, **options)
@@ -634,14 +634,30 @@ def test_a_folder_that_another_wrote_in_the_last_moment_is_not_replaced(
             write_first()
         return found
 
-    monkeypatch.setattr(writing, "ensure_writable", looks)
     with (
-        pytest.raises(ArtifactExistsError, match="exists"),
-        write_artifact(tmp_path / "x", "thing", config={"who": "second"}),
+        nullcontext() if overwrite else pytest.raises(ArtifactExistsError, match="exists"),
+        write_artifact(tmp_path / "x", "thing", config={"who": "second"}, overwrite=overwrite),
     ):
-        pass
-    assert verify_artifact(tmp_path / "x").config["who"] == "first"
+        if when == "before looking":
+            monkeypatch.setattr(Path, "exists", is_there)
+        else:
+            monkeypatch.setattr(writing, "ensure_writable", looks)
+    assert verify_artifact(tmp_path / "x").config["who"] == ("second" if overwrite else "first")
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def test_what_another_replaced_in_this_moment_holds_no_foreign_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path / "x")
+    earlier = [read_manifest(tmp_path / "x")]
+    with amend_artifact(tmp_path / "x", "thing") as folder:
+        (folder / "new.txt").touch()
+    monkeypatch.setattr(writing, "read_manifest", lambda path: earlier.pop() if earlier else read_manifest(path))
+    ensure_writable(tmp_path / "x", "thing", overwrite=True)
+    (tmp_path / "x" / "foreign.txt").touch()
+    with pytest.raises(ArtifactExistsError, match=r"did not write \(foreign\.txt\)"):
+        ensure_writable(tmp_path / "x", "thing", overwrite=True)
 
 
 @pytest.mark.parametrize("has_links", [True, False])

@@ -106,6 +106,26 @@ def test_who_waits_for_a_folder_has_it_next(tmp_path: Path) -> None:
     assert done == ["first", "second"]
 
 
+def test_who_has_waited_holds_the_folder_that_is_there_then(tmp_path: Path) -> None:
+    """And not the one that was there, which nobody else will wait for."""
+    folder, found = tmp_path / "x", list[bool]()
+    folder.mkdir()
+
+    def second() -> None:
+        with held(folder, wait_s=30):
+            found.append(is_held(folder))
+
+    with held(folder):
+        thread = threading.Thread(target=second)
+        thread.start()
+        time.sleep(0.1)
+        folder.rename(tmp_path / "old")
+        time.sleep(0.05)
+        folder.mkdir()
+    thread.join()
+    assert found == [True]
+
+
 def test_who_has_waited_long_enough_goes_on(tmp_path: Path) -> None:
     with held(tmp_path), held(tmp_path, wait_s=0.05):
         assert is_held(tmp_path)

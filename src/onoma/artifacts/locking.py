@@ -59,20 +59,34 @@ def held(folder: Path, *, wait_s: float = 0.0) -> Iterator[None]:
 
     Args:
         folder: That it works in.
-        wait_s: How long to wait for another process that does; then, and where this is unset, both do.
+        wait_s: How long to wait for another process that does, and for the folder that it puts in the place of this
+            one; then, and where this is unset, both do.
 
     Raises:
         UnavailableError: the system is Windows.
     """
     check_system()
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = _open_in_turn(folder, time.monotonic() + wait_s)
     try:
-        until = time.monotonic() + wait_s
-        while not _is_locked(descriptor) and time.monotonic() < until:
-            time.sleep(_MOMENT_S)
         yield
     finally:
         os.close(descriptor)
+
+
+def _open_in_turn(folder: Path, until: float) -> int:
+    """A descriptor of the folder that is there once nobody else works in it, or it is late."""
+    while True:
+        is_late = time.monotonic() >= until
+        with contextlib.ExitStack() as opened:
+            if not is_late:
+                opened.enter_context(contextlib.suppress(FileNotFoundError))  # another one is just replacing it
+            descriptor = os.open(folder, os.O_RDONLY)
+            opened.callback(os.close, descriptor)
+            is_free = _is_locked(descriptor)
+            if is_late or (is_free and os.path.samestat(os.fstat(descriptor), folder.stat())):
+                opened.pop_all()
+                return descriptor
+        time.sleep(_MOMENT_S)
 
 
 def _is_locked(descriptor: int) -> bool:

@@ -140,6 +140,9 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
     own = {*manifest.files, MANIFEST_NAME}
     foreign = [file for file in target.rglob("*") if file.is_file() and file.relative_to(target).as_posix() not in own]
     if foreign:
+        if read_manifest(target) != manifest:  # another process has just replaced it
+            ensure_writable(target, kind, overwrite=overwrite)
+            return
         raise ArtifactExistsError(
             f"{target} holds a file that Onoma did not write ({foreign[0].relative_to(target)}); "
             "it will not be replaced. Move that file away first."
@@ -244,13 +247,12 @@ def replacing(
     try:
         with held(aside):
             yield aside
-            ensure_writable(target, kind, overwrite=overwrite)
-            if check is not None or target.exists():
-                take_over_access(target, aside)
+            if check is not None or target.exists() or not _took_free_place(aside, target, kind, overwrite):
                 with held(target, wait_s=_TURN_S):
-                    ensure_writable(target, kind, overwrite=overwrite)  # as it is now that nobody else replaces it
+                    ensure_writable(target, kind, overwrite=overwrite)
                     if check is not None:
                         check(target)
+                    take_over_access(target, aside)
                     _move_aside(target, old)
                     if check is not None:  # of a file system without locks
                         check(old)
@@ -260,12 +262,6 @@ def replacing(
                     spent = old.with_name(f"{aside.name}-spent")
                     old.rename(spent)
                     remove_spent(spent)
-            else:
-                try:
-                    aside.rename(target)
-                except OSError:
-                    ensure_writable(target, kind)  # another process was faster by an instant
-                    raise
         fsync_names(target.parent)
     except BaseException:
         if old.exists() and not target.exists():
@@ -274,6 +270,18 @@ def replacing(
         raise
     finally:
         being_written.difference_update((aside.name, old.name))
+
+
+def _took_free_place(aside: Path, target: Path, kind: str, overwrite: bool) -> bool:
+    """Rename a folder to where nothing lies, unless another process was faster by an instant."""
+    try:
+        ensure_writable(target, kind, overwrite=overwrite)
+        aside.rename(target)
+    except OSError:
+        if not target.exists():
+            raise
+        return False
+    return True
 
 
 def _move_aside(target: Path, old: Path) -> None:
