@@ -328,7 +328,7 @@ def judge_queries(
     known = frozenset(known_ids)
     judged = []
     for query in queries:
-        ranks = [first_hit_rank([c.codes for c in found[part][:1]], query.gold) for part in query.asked]
+        ranks = [first_hit_rank((c.codes for c in found[part][:1]), query.gold) for part in query.asked]
         of_parts = [confidences[part] or 0.0 for part in query.asked]
         judged.append(
             JudgedMention(

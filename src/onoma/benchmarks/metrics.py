@@ -46,7 +46,7 @@ class Accuracy:
         return f"{100 * self.value:.1f} ({100 * self.low:.1f}-{100 * self.high:.1f})"
 
 
-def first_hit_rank(candidates: Sequence[Collection[str]], gold: Iterable[str]) -> int | None:
+def first_hit_rank(candidates: Iterable[Collection[str]], gold: Iterable[str]) -> int | None:
     """Rank of the first candidate that has one of the gold ids.
 
     Args:

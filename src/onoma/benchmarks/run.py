@@ -361,7 +361,7 @@ def _sha256_of(dictionary: Sequence[DictionaryLine]) -> str:
 def query_ranks(queries: Sequence[Query], found: Candidates) -> list[int | None]:
     """For each query, the smallest k at which all its parts are right; ``None`` where there is none."""
     return [
-        composite_rank([first_hit_rank([c.codes for c in found[part]], query.gold) for part in query.asked])
+        composite_rank([first_hit_rank((c.codes for c in found[part]), query.gold) for part in query.asked])
         for query in queries
     ]
 
@@ -396,7 +396,7 @@ def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil:
             [candidate.name for candidate in found[asked]],
             [candidate.score for candidate in found[asked]],
             confidences.get(asked),
-            first_hit_rank([candidate.codes for candidate in found[asked]], query.gold),
+            first_hit_rank((candidate.codes for candidate in found[asked]), query.gold),
             rank,
             exact_rank,
         )
