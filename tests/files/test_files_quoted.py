@@ -150,8 +150,8 @@ def test_two_files_read_at_once_leave_each_other_their_long_fields(tmp_path: Pat
 def test_a_blank_line_of_one_column_is_passed_over_wherever_blocks_are_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "x.csv").write_text('x\n"a"\n\nb\n \n\n"c"\n')
+    (tmp_path / "x.csv").write_text('x\n"a"\n\nb\n \n\u2003\n"\t"\n""\n\n"c"\n', encoding="utf-8")
     for block_bytes in (1, 6, 1 << 20):
         monkeypatch.setattr(quoted, "read_blocks", functools.partial(read_blocks, block_bytes=block_bytes))
         batches = list(quoted.read_quoted(only_file(tmp_path / "x.csv"), Reading(), delimiter=",", keep="x"))
-        assert [row for batch in batches for row in batch.rows()] == [(2, "a"), (4, "b"), (7, "c")]
+        assert [row for batch in batches for row in batch.rows()] == [(2, "a"), (4, "b"), (8, ""), (10, "c")]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,8 @@ ROWS_PER_BATCH = 1 << 16
 _MAX_FIELD_BYTES = 64 << 20
 _QUOTE, _LINE_FEED = b'"'[0], b"\n"[0]
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MAY_BE_BLANK = re.compile(rb'\n"?[\s\x1c-\x1f\xc2\xe1-\xe3]')
+"""How a line of blanks in UTF-8 begins, and few others: it is no row, though of one column it looks like one."""
 _limit_lock = threading.RLock()  # a reader that nobody reads on may end within another's turn, when it is collected
 _former_limits: list[int] = []
 """What the csv module's limit was, once for each of those who read long fields now."""
@@ -79,7 +82,7 @@ def read_quoted(
     whole_blocks = read_blocks(file, reading, keep_carriage_returns=keep_carriage_returns)
     blocks = (block for whole in whole_blocks if (block := without_first_lines(whole, skip_lines)).n_lines)
     for block in blocks:
-        if len(names) > 1 and _is_regular(block, delimiter, len(names)):  # of one column a blank line is no row
+        if names and _is_regular(block, delimiter, len(names)):
             yield _split(block, delimiter, names, keep, line_column)
             continue
         batch: list[tuple[int, list[str]]] = []
@@ -110,6 +113,8 @@ def _is_regular(block: LineBlock, delimiter: str, n_fields: int) -> bool:
     data = block.data
     # Polars takes a byte order mark at the beginning for none of the text.
     if b"\r" in data or data.startswith(_BYTE_ORDER_MARK) or not is_text(data):
+        return False
+    if n_fields == 1 and _MAY_BE_BLANK.search(b"\n" + data):
         return False
     array = np.frombuffer(data, np.uint8)
     divides = (array == delimiter.encode()[0]) | (array == _LINE_FEED)
