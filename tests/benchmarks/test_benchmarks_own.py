@@ -84,6 +84,7 @@ def test_encoders_and_baselines_rank_the_names_that_are_given(terminology: Path,
     assert by_terminology.accuracy[1].n_right == 4
     assert by_terminology.n_dictionary == 5  # "cold" is a name of two concepts
     assert set(by_file.data) == {file.name, "names.txt"}
+    assert compare_results(tmp_path / "a", tmp_path / "b").differences[1].value == 0  # D3|D4 is written as it is
     assert measure(file, tmp_path / "c", names=terminology, encoder=LetterEncoder()).accuracy[1].n_right == 4
     found = compare_results(tmp_path / "b", tmp_path / "c")
     assert found.differences[1].value == 0

@@ -46,7 +46,7 @@ from onoma.benchmarks.results import (
     versions_in_use,
 )
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
-from onoma.codes import NO_CONCEPT
+from onoma.codes import NO_CONCEPT, split_codes
 from onoma.encoders import Encoder
 from onoma.encoders.model_card import RESULTS_FORMAT, RESULTS_KIND, RESULTS_NAME
 from onoma.encoders.opening import as_encoder
@@ -351,10 +351,11 @@ def _is_nil(query: Query, known_ids: Set[str]) -> bool:
 
 
 def _sha256_of(dictionary: Sequence[DictionaryLine]) -> str:
-    """Of the names and their ids, whatever files they came from."""
+    """Of the names and their codes, whatever they came from: a file divides the id ``a|b`` that a terminology has."""
     digest = hashlib.sha256()
     for line in dictionary:
-        digest.update(json.dumps([line.name, *line.ids]).encode())
+        codes = dict.fromkeys(code for one in line.ids for code in split_codes(one))
+        digest.update(json.dumps([line.name, *codes]).encode())
     return digest.hexdigest()
 
 
