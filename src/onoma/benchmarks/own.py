@@ -27,7 +27,7 @@ _PROTOCOL = (
 )
 _LINKER_PROTOCOL = (
     f"own, linker: concepts of the linker's own terminology are ranked; {_COMPOSITE} the id of one of the k best "
-    "concepts (split on |) is among the query's"
+    "concepts, or a part of it (split on |), is among the query's"
 )
 
 
