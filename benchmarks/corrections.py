@@ -23,14 +23,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from onoma.codes import split_codes
 from onoma.files.reading import Reading
 from onoma.linking import Linker, update_linker
 from onoma.linking.development import Development, label_mentions
 from onoma.linking.prior_counting import count_prior
 from onoma.linking.trials import Trial
 from onoma.pairs import read_mentions
-from onoma.terminology import Terminology, import_terminology, merge_terminologies
+from onoma.terminology import import_terminology, merge_terminologies
 
 
 def accuracies(linker: Linker, mentions: Development) -> tuple[float, float]:
@@ -42,8 +41,10 @@ def accuracies(linker: Linker, mentions: Development) -> tuple[float, float]:
 
 def with_names(linker: Path, terminology: Path, mentions: pl.DataFrame, folder: Path) -> Linker:
     """The linker over a terminology that has the mentions as names too, made as docs/mapping.md says."""
-    known = set(Terminology.open(terminology).concepts().select("concept_id").collect().to_series())
-    rows = [(code, text) for text, label in mentions.iter_rows() for code in split_codes(label) if code in known]
+    dictionary = Linker.open(linker).dictionary
+    concepts = dictionary.meant_concepts(mentions["concept_id"].unique())
+    meant = ((text, sorted(concepts[label][0])) for text, label in mentions.iter_rows())
+    rows = [(dictionary.concept_ids[concept], text) for text, of_text in meant for concept in of_text]
     table = pl.DataFrame(rows, schema=["code", "label"], orient="row").unique(maintain_order=True)
     table.write_csv(folder / "corrections.csv")
     options = {"id": "code", "name": "label"}
