@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from onoma.artifacts import MANIFEST_NAME, Manifest, open_artifact, read_manifest, sha256_file
 from onoma.encoders.json_files import read_json
-from onoma.encoders.onnx_files import has_its_weights
+from onoma.encoders.onnx_files import has_its_weights, with_weights_beside
 from onoma.encoders.pooling import Pooling, checked_pooling
 from onoma.encoders.seen_files import SeenFile, see_files
 from onoma.encoders.sentence_folders import read_sentence_settings
@@ -407,14 +407,6 @@ def onnx_name(precision: OnnxPrecision) -> str:
         'onnx/model_int8.onnx'
     """
     return ONNX_NAME if precision == "fp32" else f"onnx/model_{precision}.onnx"
-
-
-def with_weights_beside(onnx: Path) -> tuple[Path, ...]:
-    """An ONNX model, and the files beside it that a very large one has its weights in, as Onoma and Optimum name them.
-
-    Of more than 2 GiB the model's own file holds the graph alone.
-    """
-    return (onnx, *sorted(onnx.parent.glob(f"{onnx.name}[._]data*")))
 
 
 def _lower_precisions(folder: Path) -> tuple[OnnxPrecision, ...]:

@@ -1,4 +1,4 @@
-"""Weights of an ONNX model that stay in its file: written where they can be mapped, and read from there.
+"""Where the weights of an ONNX model lie: in its own file, whence they can be mapped, or of very large ones beside it.
 
 A model is one protobuf message, and whoever parses it has all weights in memory twice: in the message and in the
 session. ONNX Runtime maps weights into memory instead that lie in another file, and nothing says that this may not be
@@ -86,6 +86,14 @@ def with_weights_in_file(model: Buffer, file_name: str) -> bytes | None:
     except _NotAlignedError:
         return None
     return b"".join(parts)
+
+
+def with_weights_beside(onnx: Path) -> tuple[Path, ...]:
+    """An ONNX model, and the files beside it that a very large one has its weights in, as Onoma and Optimum name them.
+
+    Of more than 2 GiB the model's own file holds the graph alone.
+    """
+    return (onnx, *sorted(onnx.parent.glob(f"{onnx.name}[._]data*")))
 
 
 def has_its_weights(file: Path) -> bool:
