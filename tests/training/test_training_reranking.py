@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +12,10 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 
-from onoma.artifacts import open_artifact
+from onoma.artifacts import open_artifact, verify_artifact
 from onoma.encoders.cross_encoder_model import new_cross_encoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError
 from onoma.linking import Link, Linker, add_reranker, build_linker
@@ -26,7 +28,7 @@ from onoma.training.reranking_config import RerankingConfig, RerankingRecipe
 from onoma.training.reranking_data import OwnNames, find_candidates
 from onoma.training.reranking_step import RerankingStepReport, make_optimiser
 from tiny import WORDS, make_terminology, tiny_encoder
-from tiny_rerankers import TableLinker, links
+from tiny_rerankers import TableLinker, links, write_reranker
 
 # The name spelt most alike is always a wrong one, and the right one is spelt otherwise: letters mislead.
 MISLEADING = TableLinker(
@@ -111,6 +113,33 @@ def test_the_folder_says_where_it_comes_from(base: Path, tmp_path: Path) -> None
     assert Reranker.open(tmp_path / "r").about.weight == 0.5
     train_reranker(config_for(base, steps=2, weight=0.25), MISLEADING, MENTIONS, tmp_path / "s")
     assert Reranker.open(tmp_path / "s").about.weight == 0.25
+
+
+def test_the_card_says_what_the_folder_holds(base: Path, tmp_path: Path) -> None:
+    config = config_for(base, steps=2, depth=3, weight=0.25)
+    train_reranker(config, MISLEADING, MENTIONS, tmp_path / "odd | *name*", development={"a | b": MENTIONS})
+    (folder,) = tmp_path.iterdir()
+    card = ModelCard.load(folder / "README.md")
+    assert (card.data.pipeline_tag, card.data.base_model) == ("text-ranking", None)
+    assert {"reranker", "entity-linking"} <= set(card.data.tags or [])
+    rows = dict(re.findall(r"^\| (.*?) \| (.*?) \|$", card.text, re.MULTILINE))
+    parameters = sum(tensor.numel() for tensor in weights(folder).values())
+    assert rows["parameters"] == f"{parameters:,}"
+    assert (rows["base"], rows["candidates of a mention"]) == (base.name, "the first 3")
+    assert (rows["share of the final score"], rows["no such concept"]) == ("0.25", "is never its answer")
+    assert (rows["mentions"], rows["candidates"]) == (str(len(WORDS)), str(3 * len(WORDS)))
+    assert "| 2 | a \\| b | " in card.text
+    assert str(tmp_path) not in card.content
+    assert "\n# odd \\| \\*name\\*\n" in card.text
+
+
+def test_a_card_that_was_edited_goes_into_no_linker(linker: Linker, base: Path, tmp_path: Path) -> None:
+    write_reranker(tmp_path / "r", base)
+    (tmp_path / "r" / "README.md").write_text("mine", encoding="utf-8")
+    copied = shutil.copytree(linker.path, tmp_path / "copied")
+    add_reranker(copied, tmp_path / "r")
+    verify_artifact(copied)
+    assert not (copied / "reranker" / "README.md").exists()
 
 
 def test_a_context_decides_between_homonyms(base: Path, tmp_path: Path) -> None:

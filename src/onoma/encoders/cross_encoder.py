@@ -8,6 +8,7 @@ Its folder (artefact kind ``reranker``)::
     model/                  the Hugging Face model with its tokeniser, as torch opens it
     head.safetensors        the linear layer that makes a score of a pair's vector
     train.json              how it was trained
+    README.md               its model card
 
 It is written by `onoma.encoders.cross_encoder_saving`; `onoma.linking.Reranker` is what linking uses.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
-from onoma.artifacts import Parent, write_artifact
+from onoma.artifacts import CARD_NAME, Parent, write_artifact
 from onoma.encoders.adapter_folders import write_weights
 from onoma.encoders.architectures import read_architecture
 from onoma.encoders.cross_encoder import (
@@ -24,10 +25,12 @@ from onoma.encoders.cross_encoder import (
     run_pairs,
 )
 from onoma.encoders.cross_encoder_model import PackedCrossEncoder, score_pairs
-from onoma.encoders.folders import ONNX_NAME
+from onoma.encoders.folders import ONNX_NAME, Origin
+from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.onnx_graph import can_write_graph, write_graph
 from onoma.encoders.onnx_precision import save_onnx
 from onoma.encoders.onnx_session import OnnxSession
+from onoma.encoders.reranker_card import reranker_card
 from onoma.errors import ConfigError, MismatchError, TrainingError
 
 TOLERANCE = 1e-4
@@ -52,7 +55,7 @@ def save_cross_encoder(
     config: Mapping[str, Any] | None = None,
     parents: Sequence[Parent] = (),
     seed: int | None = None,
-    files: Mapping[str, str] | None = None,
+    report: str | None = None,
     overwrite: bool = False,
 ) -> None:
     """Save a cross-encoder with its present weights.
@@ -66,7 +69,7 @@ def save_cross_encoder(
         config: The settings that made it, for the manifest.
         parents: What it was made from.
         seed: Of every random choice made.
-        files: Small text files to add, relative path -> content.
+        report: Of its training, as ``train.json`` has it.
         overwrite: Replace a reranker that is there.
 
     Raises:
@@ -103,8 +106,19 @@ def save_cross_encoder(
                 parts, pooling=about.pooling, special_tokens=model.encoder.special_tokens, head=model.head
             )
             save_onnx(graph, folder / ONNX_NAME)
-            for path, text in (files or {}).items():
-                (folder / path).write_text(text, encoding="utf-8")
+            if report is not None:
+                (folder / TRAIN_NAME).write_text(report, encoding="utf-8")
+            source = model.encoder.source
+            card = reranker_card(
+                about,
+                source.origin if source else Origin(),
+                parameters=sum(tensor.numel() for tensor in (*written.parameters(), *model.head.parameters())),
+                config=config or {},
+                report=json.loads(report or "{}"),
+                parents=parents,
+                seed=seed,
+            )
+            (folder / CARD_NAME).write_text(card, encoding="utf-8")
             _check(model, folder, about, prepare)
     finally:
         model.train(was_training)

@@ -50,6 +50,7 @@ _PREPARING = {
 """Presets of `onoma.terminology.normalise` that are one expression."""
 
 _DATA = {"vocabularies": "names of", "corpora": "annotated mentions of"}
+_COUNTED = ("pairs", "queries", "mentions", "candidates", "names", "concepts")
 _PAIRS = {
     "languages": "languages",
     "max_pairs_per_concept": "pairs per concept, at most",
@@ -106,8 +107,8 @@ def model_card(
         _what_it_is(folder, source, about, config, architecture, origin, preset),
         _use(folder, source, about["name"], preset, architecture),
         data_section(config, report, parents) if training or config.get("pairs") or data_of([config]) else "",
-        _training(training, config, report, seed) if training else "",
-        _scores(folder, report),
+        training_section(config, report, seed),
+        scores_section(report, [read_json(file) for file in sorted((folder / RESULTS_FOLDER).glob("*.json"))]),
         _precisions(folder, read_agreements(folder).values()),
         _limits(source, preset),
     ]
@@ -161,12 +162,12 @@ def _what_it_is(
         rows.append(("centred", f"the mean of {centred['names']:,} names' vectors is taken off"))
     if origin.base:
         is_trained = preset is not None or bool(config.get("training") or averaged)
-        base = _known_as(origin.base, origin.base_hub_id, origin.base_licence)
+        base = known_as(origin.base, origin.base_hub_id, origin.base_licence)
         rows.append(("trained from" if is_trained else "made from", base))
     if origin.ancestor_hub_id:
-        rows.append(("which goes back to", _known_as(origin.ancestor_hub_id, None, origin.ancestor_licence)))
+        rows.append(("which goes back to", known_as(origin.ancestor_hub_id, None, origin.ancestor_licence)))
     if origin.hub_id:
-        rows.append(("weights", f"those of {_known_as(origin.hub_id, None, origin.licence)}, unchanged"))
+        rows.append(("weights", f"those of {known_as(origin.hub_id, None, origin.licence)}, unchanged"))
     layers = architecture.get("num_hidden_layers") or architecture.get("n_layers")
     family = family_of(architecture) + (", with adapters" if is_adapted(architecture) else "")
     rows.append(("architecture", f"{family}, {layers} layers" if layers else family))
@@ -254,7 +255,7 @@ def data_section(config: Mapping[str, Any], report: Mapping[str, Any], parents: 
     told = report.get("data", {})
     rows = [("trained before", str(config["earlier"]))] if config.get("earlier") else []
     rows += [("learnt from", f"the vectors of {config['teacher']}")] if config.get("teacher") else []
-    rows += [(what, f"{told[what]:,}") for what in ("pairs", "queries", "names", "concepts") if what in told]
+    rows += [(what, f"{told[what]:,}") for what in _COUNTED if what in told]
     before = "its base or teacher: " if config.get("teacher") else "its base: "
     for part, whose in ((config.get("before", {}), before), (config, "")):
         rows += [(f"{whose}{label}", ", ".join(map(str, part[key]))) for key, label in _DATA.items() if part.get(key)]
@@ -303,9 +304,11 @@ def _origins(config: Mapping[str, Any]) -> list[str]:
     return parts
 
 
-def _training(
-    training: Mapping[str, Any], config: Mapping[str, Any], report: Mapping[str, Any], seed: int | None
-) -> str:
+def training_section(config: Mapping[str, Any], report: Mapping[str, Any], seed: int | None) -> str:
+    """How it was trained, by its manifest and the report of its training; empty if it was not."""
+    training: Mapping[str, Any] = config.get("training", {})
+    if not training:
+        return ""
     rows = []
     if recipe := config.get("recipe"):
         rows.append(("recipe", _recipe_in_words(recipe)))
@@ -342,7 +345,8 @@ def _recipe_in_words(recipe: Mapping[str, Any]) -> str:
     return f"{recipe['name']}, with other settings of {others}" if others else str(recipe["name"])
 
 
-def _scores(folder: Path, report: Mapping[str, Any]) -> str:
+def scores_section(report: Mapping[str, Any], results: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Scores on development data, by the report of its training, and on benchmarks."""
     parts = []
     if evaluations := report.get("evaluations"):
         by_step = {line["step"]: line for line in evaluations}
@@ -360,7 +364,6 @@ def _scores(folder: Path, report: Mapping[str, Any]) -> str:
                 "On development data, which may have decided when to stop and what to keep (per cent):",
                 table(("step", "set", "acc@1", "acc@5"), rows),
             ]
-    results = [read_json(file) for file in sorted((folder / RESULTS_FOLDER).glob("*.json"))]
     if results:
         rows = [
             (
@@ -433,7 +436,8 @@ def _has_fp32(folder: Path) -> bool:
     return bool(weight_files(folder)) or (folder / ONNX_NAME).is_file()
 
 
-def _known_as(name: str, hub_id: str | None, licence: str | None) -> str:
+def known_as(name: str, hub_id: str | None, licence: str | None) -> str:
+    """An encoder in words."""
     origin = f" ({hub_id})" if hub_id and hub_id != name else ""
     return f"{name}{origin}" + (f", licence {licence}" if licence else "")
 

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from onoma.artifacts import (
+    CARD_NAME,
     MANIFEST_NAME,
     Parent,
     amend_artifact,
@@ -225,7 +226,7 @@ def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | No
     """
     before = Linker.open(linker, database=database)
     manifest = open_artifact(reranker, RERANKER_KIND)
-    verify_artifact(reranker)
+    verify_artifact(reranker, card_may_differ=True)
     settings = before.settings.replaced(stages=ordered_stages([*before.settings.stages, "rerank"]))
     if manifest.fingerprint != before.manifest.config.get("reranker"):
         settings = settings.replaced(rerank_weight=None)
@@ -240,7 +241,8 @@ def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | No
         dropping=[f"{RERANKER_FOLDER}/"],
         expected=before.manifest,
     ) as folder:
-        copy_files((MANIFEST_NAME, *manifest.files), Path(reranker), folder / RERANKER_FOLDER)
+        files = manifest.files.keys() - {CARD_NAME}  # which somebody may have edited
+        copy_files((MANIFEST_NAME, *files), Path(reranker), folder / RERANKER_FOLDER)
         settings.save(folder)
     return Linker.open(linker, database=database)
 

@@ -26,7 +26,6 @@ from onoma.encoders.cross_encoder_saving import check_savable, save_cross_encode
 from onoma.encoders.cross_encoder_tokens import PairTokeniser, add_marks
 from onoma.encoders.encoding import length_batches
 from onoma.encoders.folders import ENCODER_KIND
-from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packing import pack
 from onoma.encoders.sources import locate_encoder
 from onoma.encoders.torch_encoder import BATCH_TOKENS
@@ -296,7 +295,7 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
                 *([] if self._linker is None else [Parent(kind="linker", fingerprint=self._linker)]),
             ],
             seed=config.seed,
-            files={TRAIN_NAME: report.to_json()},
+            report=report.to_json(),
             overwrite=True,  # `train_reranker` has made sure that it may be
         )
 
