@@ -254,3 +254,31 @@ def test_the_package_runs_as_the_command() -> None:
 def test_an_unknown_task_is_refused_before_an_encoder_is_looked_for(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no benchmark 'nothing'"):
         invoke("benchmark", "run", "nothing", "--data", tmp_path, "-e", tmp_path / "none", "-o", tmp_path / "out")
+
+
+def test_nothing_that_is_shown_is_obeyed_by_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "codes of no concept: a\x1b]0;b\x07 \u202ec\nsecond line [bold]"
+    show.remark(text)
+    show.result(text, as_json=False)
+    show.out.print(text, style="bold")
+    written = capsys.readouterr()
+    shown = "codes of no concept: a\ufffd]0;b\ufffd \ufffdc\nsecond line [bold]\n"
+    assert (written.err, written.out) == (shown, shown * 2)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.04, "0.0 s"),
+        (9.94, "9.9 s"),
+        (10, "10 s"),
+        (59.4, "59 s"),
+        (75, "1 min 15 s"),
+        (3599.4, "59 min 59 s"),
+        (3599.6, "1 h 0 min"),
+        (7199, "2 h 0 min"),
+        (100 * 3600 + 61, "100 h 1 min"),
+    ],
+)
+def test_how_long_something_takes_in_words(seconds: float, words: str) -> None:
+    assert show.duration(seconds) == words

@@ -42,14 +42,22 @@ if TYPE_CHECKING:
 _NO_SCREEN = 1 << 16
 """Columns where standard output is no terminal: a row of a table is a line of a file, to be found by grep."""
 
-out = Console(
+
+class _Screen(Console):
+    """What is printed on it may come from a file, and has the terminal obey nothing; lines stay lines."""
+
+    def render_str(self, text: str, *args: Any, **settings: Any) -> Text:
+        return super().render_str(printable(text, keep="\n\t"), *args, **settings)
+
+
+out = _Screen(
     markup=False,
     highlight=False,
     emoji=False,
     soft_wrap=True,
     width=None if sys.stdout is not None and sys.stdout.isatty() else _NO_SCREEN,
 )
-err = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
+err = _Screen(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def _is_watched() -> bool:
@@ -116,7 +124,7 @@ def result(found: object, record: object | None = None, *, as_json: bool) -> Non
     if as_json:
         json_document(found if record is None else record)
     else:
-        out.print(Text(printable(str(found), keep="\n")))
+        out.print(str(found))
 
 
 def json_document(record: object) -> None:
@@ -332,10 +340,13 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """``duration(75)`` is ``"1 min 15 s"``."""
+    """``duration(75)`` is ``"1 min 15 s"``; from an hour on there are no seconds."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        hours, minutes = divmod(round(seconds / 60), 60)
+        return f"{hours} h {minutes} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
