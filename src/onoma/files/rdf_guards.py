@@ -21,6 +21,11 @@ MAX_DEPTH = {"triples within triples": 100, "JSON": 100, "XML": 5000}
 _ENTITY = re.compile(rb"<!ENTITY\s+(%?)\s*([\w.-]+)\s+(?:(SYSTEM|PUBLIC)|\"([^\"]*)\"|'([^']*)')", re.DOTALL)
 _REFERENCE = re.compile(rb"&(?!#|lt;|gt;|amp;|quot;|apos;)")
 _MOST_OF_AN_ENTITY = 1 << 10
+_MISLEADING = re.compile(rb"<(?![^<>\"']*+(?:(?:\"[^\"<>]*+\"|'[^'<>]*+')[^<>\"']*+)*+>)|</[^>]*/>")
+"""A tag, in a name or value of which are signs that seem to begin or end one."""
+_TAG = re.compile(rb"<(?:!|\?[^>]*+>|/[^>]*+>|(?![!?/])(?:[^\"'>]++|\"[^\"]*+\"|'[^']*+')*+>)")
+_EMPTY = re.compile(rb"<[^<>]*/>")
+_LESS, _BRACKET = re.compile(b"<"), re.compile(b"[<>]")
 
 
 class XmlTexts:
@@ -84,6 +89,9 @@ class XmlTexts:
 class Guard:
     """Looks for nothing."""
 
+    has_triple = False
+    """To be set when the parser gives one."""
+
     def problem(self, data: bytes) -> str | None:
         """What is wrong with the next bytes of the file."""
         return None
@@ -93,10 +101,11 @@ class XmlGuard(Guard):
     """Entities that would swell, texts without end, and elements within elements; comments are gone already."""
 
     def __init__(self) -> None:
-        self._n_without_tag, self._depth, self._last = 0, 0, b""
+        self._n_without_tag, self._last = 0, b""
+        self._depth, self._doctype_depth, self._open_tag = 0, 0, b""
 
     def problem(self, data: bytes) -> str | None:
-        last, seen = self._last[-1:], self._last + data
+        seen = self._last + data
         self._last = seen[-_MOST_OF_AN_ENTITY:]
         if b"<!ENTITY" in seen and not _entities_are_harmless(seen):
             return "an entity that stands for no beginning of an IRI (a bomb?)"
@@ -106,25 +115,71 @@ class XmlGuard(Guard):
         self._n_without_tag = len(data) - int(tags[-1]) if len(tags) else before
         if max(longest, before, self._n_without_tag) > MAX_TEXT_BYTES:
             return f"a text of more than {MAX_TEXT_BYTES >> 20} MiB without a tag"
-        # `XmlTexts` holds "<" back, so that what follows it comes with it; "/>" may come in two.
-        n_empty = (last + data).count(b"/>")
-        n_closed = 2 * data.count(b"</") + n_empty + data.count(b"<!") + data.count(b"<?")
-        self._depth = max(self._depth + data.count(b"<") - n_closed, 0)
+        data = self._open_tag + data
+        if not self._count_at_once(data):
+            return self._count_one_by_one(data)
         return _too_deep("XML", self._depth)
+
+    def _count_at_once(self, data: bytes) -> bool:
+        """Count the tags, if each "<" begins one which the next ">" ends; else nothing is done."""
+        begin = data.rfind(b"<")
+        whole, rest = (data[:begin], data[begin:]) if data.find(b">", begin) < 0 <= begin else (data, b"")
+        if self._doctype_depth or b"<!" in whole or _MISLEADING.search(whole):
+            return False
+        n_tags = whole.count(b"<")
+        has_more = n_tags != whole.count(b">")  # in texts
+        n_empty = len(_EMPTY.findall(whole)) if has_more else whole.count(b"/>")
+        n_closed = 2 * whole.count(b"</") + n_empty + whole.count(b"<?")
+        self._depth, self._open_tag = max(self._depth + n_tags - n_closed, 0), rest
+        return True
+
+    def _count_one_by_one(self, data: bytes) -> str | None:
+        """Count the tags as the parser takes them, to which names and values of attributes may have any sign."""
+        end, self._open_tag = 0, b""
+        while True:
+            found = (_BRACKET if self._doctype_depth else _LESS).search(data, end)
+            if found is None:
+                return None
+            if self._doctype_depth:  # it ends where its brackets do, whatever else is in it
+                self._doctype_depth += 1 if found[0] == b"<" else -1
+                end = found.end()
+                continue
+            tag = _TAG.match(data, found.start())
+            if tag is None:
+                self._open_tag = data[found.start() :]
+                return None
+            end = tag.end()
+            if tag[0] == b"<!":
+                self._doctype_depth = 1
+            elif tag[0].startswith(b"</"):
+                self._depth = max(self._depth - 1, 0)
+            elif not tag[0].endswith(b"/>") and not tag[0].startswith(b"<?"):
+                self._depth += 1
+                if problem := _too_deep("XML", self._depth):
+                    return problem
 
 
 class TripleTermGuard(Guard):
-    """Triples within triples (RDF 1.2), which the parser follows by recursion."""
+    """Triples within triples (RDF 1.2), which the parser follows by recursion.
+
+    What looks like the end of one may stand in a comment or a text. Hence all that begin count where the parser, which
+    is done with what it got before, made no triple of them.
+    """
 
     def __init__(self) -> None:
-        self._depth, self._last = 0, b""
+        self._depth, self._last, self._n_unfinished = 0, b"", 0
 
     def problem(self, data: bytes) -> str | None:
+        if self.has_triple:
+            self.has_triple, self._n_unfinished = False, 0
+        elif problem := _too_deep("triples within triples", self._n_unfinished):
+            return problem
         data = self._last + data
         end = 0
         deepest = self._depth
         for mark in re.finditer(rb"<<\(|\)>>", data):
             self._depth = max(self._depth + (1 if mark[0] == b"<<(" else -1), 0)
+            self._n_unfinished += mark[0] == b"<<("
             deepest, end = max(deepest, self._depth), mark.end()
         self._last = data[max(end, len(data) - 2) :]
         return _too_deep("triples within triples", deepest)

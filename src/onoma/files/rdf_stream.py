@@ -94,7 +94,10 @@ def line_of(file: SourceFile, is_meant: Callable[[Quad], bool]) -> int | None:
 
 
 def _parsed(feed: _Feed, syntax: _Syntax) -> Iterator[Quad]:
-    return iter(pyoxigraph.parse(cast(IO[bytes], feed), format=syntax.format, lenient=True))
+    guard = feed.guard
+    for triple in pyoxigraph.parse(cast(IO[bytes], feed), format=syntax.format, lenient=True):
+        guard.has_triple = True
+        yield triple
 
 
 class _Feed:
@@ -104,47 +107,50 @@ class _Feed:
         self.share = 0.0
         self.line = 0
         """Number of the last line handed out, if it is done by line."""
+        self.guard = guard_of(syntax.format)
         self._file, self._syntax, self._by_line = file, syntax, by_line
-        self._guard = guard_of(syntax.format)
         self._texts = XmlTexts() if syntax.root else None
         self._blocks = read_bytes(file, block_bytes=_BLOCK_BYTES)
-        self._data, self._position = b"", 0
-        self._tail, self._ready = bytearray(), b""
+        self._data, self._n_taken = b"", 0
+        self._ready, self._n_given = b"", 0
+        self._tail = bytearray()
         self._decoder = TextDecoder(file.path)
         self._is_first = self._begins_line = True
 
     def read(self, size: int = -1) -> bytes:
         """At most ``size`` bytes; none at the end of the file."""
-        while not self._ready:
-            piece = self._next(size)
+        while self._n_given == len(self._ready):
+            piece = self._next()
             if not piece:
                 return b""
-            self._ready = piece if self._texts is None else self._texts.plain(piece)
+            self._ready, self._n_given = piece if self._texts is None else self._texts.plain(piece), 0
             self._keep_tail()
-            problem = self._guard.problem(self._ready) if self._ready else None
+            problem = self.guard.problem(self._ready) if self._ready else None
             if problem:
                 raise InputError(problem, path=self._file.path, fix="get the file from its publisher")
-        piece, self._ready = (self._ready, b"") if size < 0 else (self._ready[:size], self._ready[size:])
-        return piece
+        begin = self._n_given
+        self._n_given = len(self._ready) if size < 0 else min(begin + size, len(self._ready))
+        return self._ready[begin : self._n_given]
 
-    def _next(self, size: int) -> bytes:
-        while self._position == len(self._data):
+    def _next(self) -> bytes:
+        """The next block, or the rest of its next line; none at the end of the file."""
+        while self._n_taken == len(self._data):
             block = next(self._blocks, None)
             if block is None:
                 self._decoder.decode(b"", is_last=True)
                 self._check_end()
                 return b""
             self._decoder.decode(block.data)
-            self._data, self._position, self.share = block.data, 0, block.share
+            self._data, self._n_taken, self.share = block.data, 0, block.share
             if self._is_first:
                 self._data = without_byte_order_mark(self._data, self._file.path)
                 self._is_first = False
-        end = len(self._data) if size < 0 else min(self._position + size, len(self._data))
+        begin, end = self._n_taken, len(self._data)
         if self._by_line:
-            end = min(end, (self._data.find(b"\n", self._position) + 1) or end)
+            end = (self._data.find(b"\n", begin) + 1) or end
             self.line += self._begins_line
-        piece = self._data[self._position : end]
-        self._position, self._begins_line = end, piece.endswith(b"\n")
+        piece = self._data[begin:end]
+        self._n_taken, self._begins_line = end, piece.endswith(b"\n")
         return piece
 
     def _keep_tail(self) -> None:
