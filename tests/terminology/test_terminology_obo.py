@@ -589,3 +589,36 @@ def test_where_several_successors_lead_decides(tmp_path: Path) -> None:
     assert terminology.to_consider() == {"X:6": both, "X:7": both, "X:8": both, "X:10": ("X:2",)}
     note = "obsolete concepts with several successors, which are told as choices (the first: X:6)"
     assert report.notes[note] == 2
+
+
+HOLDS = {
+    "": True,
+    '{is_inferred="true", source="X:9"}': True,
+    '{gci_relation="part_of", gci_filler="X:9"}': False,
+    '{all_only="true"}': False,
+    '{all_only="false"}': True,
+    '{all_only="true", all_some="true"}': True,
+    '{cardinality="2"}': True,
+    '{cardinality="0"}': False,
+    '{minCardinality="1"}': True,
+    '{minCardinality="0"}': False,
+    '{maxCardinality="0"}': False,
+    '{maxCardinality="3"}': False,
+    '{minCardinality="2", maxCardinality="3"}': True,
+}
+
+
+def test_relations_whose_qualifiers_say_that_they_do_not_hold(tmp_path: Path) -> None:
+    """They say what ROBOT makes of them: anything but a subclass of "has_part some X:..."."""
+    parts = [f"relationship: has_part X:{number} {qualifiers}" for number, qualifiers in enumerate(HOLDS)]
+    terms = [term(f"X:{number}", "name: a") for number in range(len(HOLDS))]
+    gci = 'is_a: X:2 {gci_relation="part_of", gci_filler="X:9"} ! a'
+    terminology, report = read(
+        tmp_path, term("Y:1", "name: b", *parts, gci, 'is_a: X:3 {source="X:9"}') + "".join(terms)
+    )
+    ids = terminology.concepts().collect()["concept_id"]
+    said = {(name, ids[tail]) for name, tail in terminology.relations().collect()["relation", "tail_row"].rows()}
+    expected = {("has_part", f"X:{number}") for number, holds in enumerate(HOLDS.values()) if holds}
+    assert said == {*expected, ("is_a", "X:3")}
+    note = "relations that do not hold for every instance (gci_filler, all_only, maxCardinality), left out"
+    assert report.notes == {note: len(HOLDS) - len(expected) + 1}

@@ -13,7 +13,9 @@ replaced_by            ``replaced_by``; several that do not lead to one concept 
                        and counted (of several outside the file the first counts). So is
                        ``property_value: IAO:0100001`` (term replaced by)
 consider               a relation "consider"
-is_a, relationship     a relation: term, "is_a" or the relationship's id, the other term
+is_a, relationship     a relation: term, "is_a" or the relationship's id, the other term. Counted and left out where a
+                       qualifier says that it does not hold for the term as it stands: of some of its instances
+                       (gci_filler), only of such (all_only), of none or perhaps none (maxCardinality, cardinality 0)
 equivalent_to          a relation "equivalent_to"; to what is no concept here a cross-reference "exactMatch"
 xref                   a cross-reference: exactMatch, broadMatch, narrowMatch or relatedMatch where the qualifier
                        ``source`` (MONDO:equivalentTo, skos:narrowMatch) or the header (treat-xrefs-as-equivalent,
@@ -236,6 +238,8 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
         term.alternative_ids.append(_code(clause.alt_id))
     elif tag == "replaced_by":
         term.replaced_by.append(_code(clause.term))
+    elif tag in {"is_a", "relationship"} and not _holds(clause):
+        reading.note(_HOLDS_NOT, 1)
     elif tag in {"is_a", "consider"}:
         term.relations.append((tag, _code(clause.term)))
     elif tag == "relationship":
@@ -252,6 +256,17 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
             add_successor(term, _unescaped(clause.property_value.value), _CODE_OF, reading)
         elif relation != XREF:
             term.cross_references.append((relation, _code(clause.property_value.value)))
+
+
+def _holds(clause: Any) -> bool:
+    """Whether a relation says that every instance of the term has it to some of the other (OBO 1.4, section 5.9.3)."""
+    said = {_unescaped(qualifier.key): qualifier.value for qualifier in clause.qualifiers or ()}
+    if "gci_filler" in said:
+        return False
+    at_least = said.get("cardinality", said.get("minCardinality"))
+    if at_least is not None or "maxCardinality" in said:
+        return (at_least or "0").strip() != "0"
+    return said.get("all_only") != "true" or said.get("all_some") == "true"
 
 
 def _frames(part: _Part, reading: Reading) -> Iterator[Any]:
@@ -378,6 +393,7 @@ def _code(identifier: Any) -> str:
     return _CODE_OF(_unescaped(identifier))
 
 
+_HOLDS_NOT = "relations that do not hold for every instance (gci_filler, all_only, maxCardinality), left out"
 _SNIFFED_BYTES = 1 << 16
 _BEFORE_FIRST = re.compile(rb"(?:\s+|[#!][^\n]*\n)*")
 _OTHER_FORMATS = (
