@@ -221,11 +221,12 @@ def test_ways_to_say_that_a_class_is_deprecated(tmp_path: Path) -> None:
         "2": "a owl:Class , owl:DeprecatedClass ;",
         "3": 'a owl:Class ; owl:deprecated "True" ;',
         "4": "a owl:Class ; owl:deprecated 1 ;",
-        "5": "a owl:Class ; owl:deprecated false ;",
+        "5": 'a owl:Class ; owl:deprecated " true\\n" ;',
+        "6": "a owl:Class ; owl:deprecated false ;",
     }
     classes = "".join(f'obo:X_{number} {words} rdfs:label "x" .\n' for number, words in said.items())
     terminology, _ = read(tmp_path, TURTLE_HEAD + classes)
-    assert terminology.concepts().collect()["status"].to_list() == ["obsolete"] * 4 + ["active"]
+    assert terminology.concepts().collect()["status"].to_list() == ["obsolete"] * 5 + ["active"]
 
 
 def test_a_successor_in_dublin_core(tmp_path: Path) -> None:
@@ -602,6 +603,20 @@ def test_whatever_stands_there(
         spoilt = (whole[:start] + text + whole[start + length :]).encode("utf-8", "replace").decode()
         terminology, _ = read(tmp_path_factory.mktemp("fuzz"), spoilt, name, on_error=on_error)
         assert terminology.n_names > 0
+
+
+def test_the_inverse_of_a_property_is_no_relation(tmp_path: Path) -> None:
+    text = """
+obo:BFO_1 a owl:ObjectProperty ; rdfs:label "part of" .
+obo:X_1 a owl:Class ; rdfs:label "a" ; rdfs:subClassOf
+  [ a owl:Restriction ; owl:onProperty [ owl:inverseOf obo:BFO_1 ] ; owl:someValuesFrom obo:X_2 ] ,
+  [ a owl:Restriction ; owl:onProperty obo:BFO_1 ; owl:someValuesFrom obo:X_3 ] .
+obo:X_2 a owl:Class ; rdfs:label "b" .
+obo:X_3 a owl:Class ; rdfs:label "c" .
+"""
+    terminology, report = read(tmp_path, TURTLE_HEAD + text)
+    assert relations(terminology) == [(0, "part of", 2)]
+    assert report.notes == {"class expressions that say no relation between two classes, left out": 1}
 
 
 def test_what_has_a_name_and_is_no_concept_is_counted(tmp_path: Path) -> None:

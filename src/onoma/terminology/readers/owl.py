@@ -32,11 +32,12 @@ owl:equivalentClass                         between classes "equivalent_to"; to 
 
 The language of a name is that of its literal, or ``language``. Counted and left out: classes with a label that have no
 IRI (blank nodes), subjects with a label of which the file does not say what they are (no ``rdf:type``), and names and
-definitions that are no literals but nodes with a text of their own, as SKOS allows for definitions. Not read:
-imported ontologies (``owl:imports``, counted; merge them with ROBOT), other class expressions (intersections, unions,
-cardinalities, ``only``), disjointness, individuals other than ``skos:Concept``, SKOS-XL labels, ``skos:notation``,
-names of graphs. OWL functional, Manchester and XML syntax are refused. The ontology (owl:Ontology, skos:ConceptScheme)
-says which release it is (owl:versionInfo, dcterms:hasVersion, owl:versionIRI), and its licence (dcterms:license).
+definitions that are no literals but nodes with a text of their own, as SKOS allows for definitions. Not read: imported
+ontologies (``owl:imports``, counted; merge them with ROBOT), other class expressions (intersections, unions,
+cardinalities, ``only``, inverse properties), disjointness, individuals other than ``skos:Concept``, SKOS-XL labels,
+``skos:notation``, names of graphs. OWL functional, Manchester and XML syntax are refused. The ontology (owl:Ontology,
+skos:ConceptScheme) says which release it is (owl:versionInfo, dcterms:hasVersion, owl:versionIRI), and its licence
+(dcterms:license).
 
 Specifications: https://www.w3.org/TR/owl2-mapping-to-rdf/, https://www.w3.org/TR/skos-reference/,
 https://github.com/geneontology/go-ontology/blob/master/contrib/oboInOwl.
@@ -316,6 +317,7 @@ class _Ontology:
             .select("subject", filler="value")
             .filter(~_is_blank("filler"))
             .join(self._of("onProperty").select("subject", property="value"), on="subject")
+            .filter(~_is_blank("property"))  # an inverse one
             .unique("subject", keep="first", maintain_order=True)
         )
         self._names_of_properties = self._names_of(self._restrictions.select(subject="property").unique())
@@ -427,7 +429,7 @@ class _Ontology:
         elif kind == "definition":
             gathered.definitions.append((not self._is_wanted(language), value.strip()))
         elif kind == "deprecated":
-            term.is_obsolete |= value.lower() in {"true", "1"}
+            term.is_obsolete |= value.strip().lower() in {"true", "1"}
         elif value.startswith("_:"):
             if kind == "is_a":
                 self._reading.note("class expressions that say no relation between two classes, left out", 1)
