@@ -280,6 +280,21 @@ def test_values_that_a_format_cannot_hold(format: str, code: str, name: str, tmp
     assert report.n_names == 1
 
 
+def test_relations_and_types_that_are_read_as_blank(tmp_path: Path) -> None:
+    good = record("X:1", "x", types=["t"], relations=[("is_a", "X:1", "")])
+    blank = record("X:2", "y", types=["\x1f"], relations=[("\x1c", "X:1", "")])
+    source = write(tmp_path / "in", [good, blank])
+    with pytest.raises(InputError, match="a value that is read as blank"):
+        export_terminology(source, "obographs", tmp_path / "out.json")
+    report = export_terminology(source, "obographs", tmp_path / "out.json", on_error="skip")
+    said = "a value that is read as blank"
+    assert report.left_out == {f"semantic types: {said}": 1, f"relations: {said}": 1}
+    import_terminology("obographs", tmp_path / "out.json", tmp_path / "back")
+    back = content(tmp_path / "back")
+    assert [row[2] for row in back["concepts"]] == [["t"], []]
+    assert [row[1] for row in back["relations"]] == ["is_a"]
+
+
 def test_a_long_value_does_not_hide_its_concept(tmp_path: Path) -> None:
     long = "long " * 40 + "a|b"
     made = write(tmp_path / "in", [record("X:1", "fine"), record("X:2", long)])

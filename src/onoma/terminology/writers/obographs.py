@@ -116,12 +116,12 @@ def _writable(content: Content, writing: Writing) -> Content:
         ],
     )
     content = replace(content, concepts=content.concepts.drop("good", "good_successor"))
-    says = Check(pl.col("text").str.contains(_IS_TEXT), "text", "some text", "text", "a value that is read as blank")
-    content = replace(
-        content,
-        names=writing.keep_writable(content.names, "names", [says]),
-        definitions=writing.keep_writable(content.definitions, "definitions", [says]),
-    )
+    says = {"names": "text", "definitions": "text", "semantic_types": "semantic_type", "relations": "relation"}
+    for table, column in says.items():
+        is_text = pl.col(column).str.contains(_IS_TEXT)
+        check = Check(is_text, column, "some text", column, "a value that is read as blank")
+        rows = writing.keep_writable(getattr(content, table), table.replace("_", " "), [check])
+        content = replace(content, **{table: rows})
     references = content.cross_references
     good = pl.Series([_CODE_OF(code) == code for code in references["code"]], dtype=pl.Boolean)
     references = writing.keep_writable(
