@@ -24,6 +24,7 @@ HEADER = "format-version: 1.4\nontology: x\n\n"
 def read(
     tmp_path: Path, body: str, *, on_error: str = "strict", header: str = HEADER, **options: str
 ) -> tuple[Terminology, ImportReport]:
+    tmp_path.mkdir(exist_ok=True)
     (tmp_path / "x.obo").write_text(header + body, encoding="utf-8", newline="")
     return imported("obo", tmp_path / "x.obo", tmp_path / "out", on_error=on_error, **options)
 
@@ -72,6 +73,24 @@ def test_a_synonym_without_a_scope_is_related(on_error: str, tmp_path: Path) -> 
     with pytest.raises(InputError, match="found nonsense: c") as caught:
         read(tmp_path, bad)
     assert caught.value.line == 12
+
+
+@pytest.mark.parametrize("on_error", ["strict", "skip"])
+def test_tags_that_obo_1_2_still_knows(on_error: str, tmp_path: Path) -> None:
+    old = ['exact_synonym: "b" []', ' narrow_synonym:"c \\"d\\"" [X:2] ! e', 'broad_synonym: "f" []',
+           'related_synonym: "g" []', "xref_analog: Y:1", "xref_unk: Y:2", "xref_unknown: Y:3"]  # fmt: skip
+    new = ['synonym: "b" EXACT []', 'synonym: "c \\"d\\"" NARROW [X:2]', 'synonym: "f" BROAD []',
+           'synonym: "g" RELATED []', "xref: Y:1", "xref: Y:2", "xref: Y:3"]  # fmt: skip
+    said: list[list[list[tuple[object, ...]]]] = []
+    for clauses, instead in ((old, "use_term: X:1"), (new, "consider: X:1")):
+        text = term("X:1", "name: a", *clauses) + term("X:3", "name: h", "is_obsolete: true", instead)
+        terminology, report = read(tmp_path / str(len(said)), text, on_error=on_error, scopes="all")
+        assert report.notes == {}
+        assert report.n_rejected == 0
+        tables = ("concepts", "names", "relations", "cross_references")
+        said.append([getattr(terminology, table)().collect().rows() for table in tables])
+    assert said[0] == said[1]
+    assert [len(table) for table in said[0]] == [2, 6, 1, 3]
 
 
 def test_scope_that_does_not_exist(tmp_path: Path) -> None:

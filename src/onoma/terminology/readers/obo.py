@@ -6,7 +6,8 @@ clause                 becomes
 name                   the preferred name, term type "label"
 synonym                a name of term type "exact_synonym", "broad_synonym", ...; with a synonym type
                        "exact_synonym/abbreviation", ...; option ``scopes`` says which are kept. One without a scope
-                       (OBO 1.2 allows that) counts as RELATED
+                       (OBO 1.2 allows that) counts as RELATED. Tags that OBO 1.2 still knows mean the same as today's:
+                       exact_synonym, narrow_synonym, ..., xref_analog, xref_unknown, use_term (consider)
 alt_id                 an obsolete concept without names, replaced by the term (it was merged into it)
 is_obsolete            status "obsolete"
 replaced_by            ``replaced_by``; several that do not lead to one concept are choices, each a relation "consider",
@@ -278,9 +279,7 @@ def _frames(part: _Part, reading: Reading) -> Iterator[Any]:
             reader = fastobo.iter(io.BytesIO(_document(part.lines)), ordered=True)
             frames = [reader.header(), *reader]
     except SyntaxError as error:
-        n_without_scope = _add_scopes(part.lines)
-        if n_without_scope:
-            reading.note("synonyms without a scope, which counts as RELATED", n_without_scope)
+        if _rewrite_old_ways(part.lines, reading):
             yield from _frames(part, reading)
             return
         if reading.on_error == "strict" and error.lineno is not None:
@@ -290,15 +289,19 @@ def _frames(part: _Part, reading: Reading) -> Iterator[Any]:
         yield from frames if frames[0] else frames[1:]
 
 
-def _add_scopes(lines: list[str]) -> int:
-    """Write RELATED into synonyms without a scope, which the parser does not take; their number."""
-    n_added = 0
+def _rewrite_old_ways(lines: list[str], reading: Reading) -> bool:
+    """Write what OBO 1.2 allows and the parser does not take as OBO 1.4 has it; whether there was any."""
+    is_rewritten = False
     for at, line in enumerate(lines):
-        found = _WITHOUT_SCOPE.match(line)
-        if found:
-            lines[at] = f"{found[1]} RELATED {line[found.end() :]}"
-            n_added += 1
-    return n_added
+        if found := _WITHOUT_SCOPE.match(line):
+            tag, text = found.groups()
+            scope = "RELATED" if tag == "synonym" else tag.removesuffix("_synonym").upper()
+            lines[at] = f"synonym: {text} {scope} {line[found.end() :]}"
+            reading.note("synonyms without a scope, which counts as RELATED", tag == "synonym")
+        elif found := _OLD_TAG.match(line):
+            lines[at] = f"{_OLD_TAGS[found[1]]}:{line[found.end() :]}"
+        is_rewritten |= found is not None
+    return is_rewritten
 
 
 def _frames_one_by_one(part: _Part, reading: Reading) -> Iterator[Any]:
@@ -431,7 +434,9 @@ _WORDS = {
     "HeaderClause": _BEGINNING,
 }
 """Rules of the parser, fastobo; of several it names the last one counts."""
-_WITHOUT_SCOPE = re.compile(r'(\s*synonym:\s*"(?:[^"\\]|\\.)*")\s*(?=\[)')
+_WITHOUT_SCOPE = re.compile(r'\s*((?:(?:exact|narrow|broad|related)_)?synonym):\s*("(?:[^"\\]|\\.)*")\s*(?=\[)')
+_OLD_TAGS = {"use_term": "consider", **dict.fromkeys(("xref_analog", "xref_unk", "xref_unknown"), "xref")}
+_OLD_TAG = re.compile(rf"\s*({'|'.join(_OLD_TAGS)}):")
 _ID = re.compile(r"id:\s*(\S+)")
 _TEXT = re.compile(r'\s*(?:name:.*|(?:synonym|def):\s*"(?:[^"\\]|\\.)*")')
 _ESCAPE = re.compile(r"\\(.)")
