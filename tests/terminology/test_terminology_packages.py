@@ -78,7 +78,7 @@ def test_package_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_foreign_and_nameless_terms(tmp_path: Path) -> None:
     terms = {
         "X:1": entry(ancestors={"X:2": 1, "Y:1": 1, "X:3": 2}, synonyms=["a", "b"], consider=["obo.X_2", "X:9"]),
-        "X:2": entry("c"),
+        "X:2": entry("c", consider=["http://purl.obolibrary.org/obo/X_1", "obo.X_2"]),
         "Y:1": entry("foreign"),
         "X:4": entry("  "),
         "X:5": entry("", deprecated=True, replaced_by="X:1"),
@@ -87,12 +87,20 @@ def test_foreign_and_nameless_terms(tmp_path: Path) -> None:
     assert terminology.concepts().collect()["concept_id"].to_list() == ["X:1", "X:2", "X:5"]
     assert terminology.concept("X:1").names == ("a", "b")
     relations = terminology.relations().select("head_row", "relation", "tail_row").collect().rows()
-    assert relations == [(0, "is_a", 1), (0, "consider", 1)]
+    assert relations == [(0, "is_a", 1), (0, "consider", 1), (1, "consider", 0), (1, "consider", 1)]
     assert report.notes["terms of other ontologies, left out"] == 1
     assert report.notes["terms without a name (only referred to), left out"] == 1
     everything, _ = read_terms(tmp_path, terms, foreign="yes")
     assert everything.n_concepts == 4
-    assert everything.n_relations == 3
+    assert everything.n_relations == 5
+
+
+def test_white_space_around_texts_is_no_part_of_them(tmp_path: Path) -> None:
+    terms = {"X:1": entry("taurine measurement ", synonyms=[" taurine\n", "taurine measurement"], description=" d ")}
+    terminology, report = read_terms(tmp_path, terms)
+    assert terminology.concept("X:1").names == ("taurine measurement", "taurine")
+    assert terminology.definitions().collect()["text"].to_list() == ["d"]
+    assert report.notes == {"synonyms spelled as another name of their term, left out": 1}
 
 
 def test_plain_and_gzip_json(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ from onoma.errors import InputError, did_you_mean, missing_extra
 from onoma.files.reading import Reading
 from onoma.files.text_files import check_is_file
 from onoma.terminology.assembly import SourceTables
+from onoma.terminology.iris import OBO, code_maker
 from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.ontology import OntologyTerm, Synonym, source_of, tables_from_terms
 from onoma.terminology.readers.options import ReaderOptions
@@ -48,6 +49,7 @@ MAX_BYTES = 4 << 30
 _PIECE_BYTES = 1 << 12
 """Of compressed data at a time: some hundred MB at most once decompressed."""
 
+_CODE_OF = code_maker()
 _FILE_NAME = re.compile(r"(?P<ontology>.+)-ontology-(?P<version>.+)\.json\.zst")
 
 
@@ -132,9 +134,9 @@ def _terms(content: dict[str, Any], path: Path, options: CellxgeneOptions, readi
             reading.reject(problem, path=path, text=f"{term_id}: {json.dumps(entry)}", expected="a term of the bundle")
             continue
         term = OntologyTerm(term_id, is_obsolete=entry.get("deprecated", False))
-        term.labels = [entry["label"]] if entry["label"].strip() else []
-        term.synonyms = [Synonym(text, "exact_synonym") for text in entry.get("synonyms", ())]
-        term.definition = entry.get("description") or ""
+        term.labels = [label] if (label := entry["label"].strip()) else []
+        term.synonyms = [Synonym(text.strip(), "exact_synonym") for text in entry.get("synonyms", ())]
+        term.definition = (entry.get("description") or "").strip()
         term.replaced_by = [entry["replaced_by"]] if entry.get("replaced_by") else []
         term.relations = [
             ("is_a", parent) for parent, distance in (entry.get("ancestors") or {}).items() if distance == 1
@@ -146,9 +148,8 @@ def _terms(content: dict[str, Any], path: Path, options: CellxgeneOptions, readi
 
 
 def _code(reference: str) -> str:
-    """The id in a reference: some are written obo.MONDO_0021094 for MONDO:0021094."""
-    match = re.fullmatch(r"obo\.([A-Za-z]+)_(\w+)", reference)
-    return f"{match[1]}:{match[2]}" if match else reference
+    """The code in a reference: for MONDO:0021094 some have obo.MONDO_0021094, or its IRI."""
+    return _CODE_OF(re.sub(r"^obo\.", OBO, reference))
 
 
 def _entry_problem(entry: object) -> str | None:
