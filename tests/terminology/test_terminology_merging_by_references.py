@@ -252,6 +252,9 @@ def test_relations_within_a_joined_concept_are_left_out(tmp_path: Path) -> None:
         ("EFO:0000612", "EFO_0000612"),
         ("HGNC:HGNC:5", "HGNC:5"),
         ("MIM:1", "OMIM:1"),
+        ("MIM:PS105400", "OMIMPS:105400"),
+        ("https://omim.org/phenotypicSeries/PS105400", "OMIM:PS105400"),
+        ("omim.ps:105400", "OMIMPS:105400"),
     ],
 )
 def test_spellings_of_a_code(written: str, code: str, tmp_path: Path) -> None:
@@ -264,6 +267,7 @@ def test_spellings_of_a_code(written: str, code: str, tmp_path: Path) -> None:
 
 def test_codes_that_differ_stay_apart() -> None:
     different = ["MESH:D1", "MESH:d1", "OMIM:1", "OMIMPS:1", "D1", "d1", "a", "a:", ":a", "", "é:1", "X:1", "X:1 "]
+    different += ["OMIM:PS", "OMIM:PSX1", "HP:PS1", "X:PS1"]
     assert code_keys(pl.Series(different)).n_unique() == len(different)
 
 

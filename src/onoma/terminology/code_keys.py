@@ -6,6 +6,8 @@ Codes are kept as they are everywhere else; what is made here is a key that serv
 * the prefix is in capital letters and, of several spellings of a vocabulary, the one in `PREFIX_SPELLINGS`;
 * the date of a release is no part of a prefix (``SNOMEDCT_US_2023_03_01:22298006``);
 * a prefix that is repeated counts once (``HGNC:HGNC:5``, ``HPO:HP:0001250``);
+* OMIM's phenotypic series, which some count among its entries, are a vocabulary of their own (``OMIM:PS105400`` is
+  ``OMIMPS:105400``);
 * an IRI is the code it stands for (``http://purl.obolibrary.org/obo/MONDO_0005068``; `onoma.terminology.iris`),
   and so is an id of letters, underscore and digits (``EFO_0000612``);
 * the rest of the code stands as it is: case matters in it.
@@ -37,7 +39,7 @@ PREFIX_SPELLINGS = {
     "MESH": ("MSH",),
     "NCIT": ("NCI", "NCI_THESAURUS"),
     "OMIM": ("MIM",),
-    "OMIMPS": ("MIMPS",),
+    "OMIMPS": ("MIMPS", "OMIM.PS"),
     "ORPHANET": ("ORPHA", "ORDO"),
     "RXNORM": ("RXCUI",),
     "SNOMEDCT": ("SNOMEDCT_US", "SNOMED_CT", "SNOMED-CT", "SNOMED", "SCTID", "SCT"),
@@ -96,7 +98,14 @@ def code_keys(codes: pl.Series, vocabulary: str | None = None) -> pl.Series:
         .then(pl.col("rest").str.slice(pl.col("n_again").fill_null(0)))
         .otherwise("rest")
     )
-    key = pl.when(pl.col("prefix").is_null()).then("code").otherwise(pl.col("prefix") + ":" + rest)
+    is_series = pl.col("prefix").is_in(["OMIM", "OMIMPS"]) & rest.str.contains(r"^PS[0-9]+$")
+    key = (
+        pl.when(pl.col("prefix").is_null())
+        .then("code")
+        .when(is_series)
+        .then(pl.lit("OMIMPS:") + rest.str.slice(2))
+        .otherwise(pl.col("prefix") + ":" + rest)
+    )
     return split.select(key=key).to_series()
 
 
