@@ -63,6 +63,54 @@ def test_depth_of_xml_whatever_stands_in_it(levels: list[Any], n_closed: int, n_
         assert problem is None
 
 
+BEFORE = (
+    "",
+    '<?xml version="1.0"?>',
+    "<!DOCTYPE r>",
+    '<?xml version="1.0"?>\n<!DOCTYPE r [\n<!ENTITY a "</b>">]>',
+    "<a/ ></a/><a/ ></a/>",
+    "<a></a><a b='>'></a>",
+)
+
+
+@pytest.mark.parametrize("n_bytes", [1, 2, 7, 1000])
+@pytest.mark.parametrize("before", BEFORE)
+def test_depth_of_xml_to_the_element(before: str, n_bytes: int) -> None:
+    for opening in (b"<a>", b"<a b='>'>", b"<a>x > y"):
+        said = before.encode() + opening * MOST
+        assert problem_of(XmlGuard(), said, n_bytes) is None
+        assert problem_of(XmlGuard(), said + opening, n_bytes) == "XML nested more than 8 deep"
+
+
+@pytest.mark.parametrize("n_bytes", [1, 10, 99, 100, 101, 1000])
+@pytest.mark.parametrize("text", ["{}<a/>", "<a>{}</a>", "<a><b/>{}", "<a>{}"])
+def test_texts_without_end(text: str, n_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rdf_guards, "MAX_TEXT_BYTES", 100)
+    for length in (90, 101):  # with the tag before it
+        problem = problem_of(XmlGuard(), text.format("x" * length).encode(), n_bytes)
+        assert (problem is None) == (length == 90), problem
+
+
+@pytest.mark.parametrize(
+    ("entity", "is_refused"),
+    [
+        (f'<!ENTITY a "{"x" * 400}">', False),
+        (f"<!ENTITY a '{'x' * 400}'>", False),
+        (f'<!ENTITY a "{"x" * 401}">', True),
+        ('<!ENTITY a "&#x41;&lt;&amp;">', False),
+        ('<!ENTITY a "&b;">', True),
+        ('<!ENTITY % a "x">', True),
+        ('<!ENTITY a SYSTEM "file:///x">', True),
+        ('<!ENTITY a PUBLIC "-//x" "http://x">', True),
+        (f'<!ENTITY a "{"x" * 2000}', True),
+    ],
+)
+def test_entities(entity: str, is_refused: bool) -> None:
+    for n_bytes in (1, 3, 100, 10_000):
+        problem = problem_of(XmlGuard(), f"<!DOCTYPE r [{entity}]><r/>".encode(), n_bytes)
+        assert (problem is not None) == is_refused, n_bytes
+
+
 @pytest.mark.parametrize("n_bytes", [1, 2, 3, 5, 1000])
 def test_texts_with_ends_of_tags_in_them_are_counted_in_whole_blocks(n_bytes: int) -> None:
     said = b"<a>x /> y<b/>a > b<c d='1' /></a>" * (3 * MOST)
@@ -112,6 +160,7 @@ def test_triples_whose_ends_are_only_seeming(hidden: str) -> None:
     for triple in [terms(1, "")] * (3 * MOST):  # which the parser makes triples of
         assert guard.problem(triple) is None
         guard.has_triple = True
+    assert problem_of(guard, said, 30) == "triples within triples nested more than 8 deep"
 
 
 def depth_of(value: object) -> int:

@@ -8,7 +8,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from onoma.errors import InputError
-from onoma.files import rdf_stream
+from onoma.files import rdf_stream, reading
 from onoma.files.rdf_stream import line_of, rdf_triples
 from onoma.files.reading import Reading
 from onoma.files.text_files import only_file
@@ -20,7 +20,7 @@ ITEM += "</rdf:Description>\n"
 
 
 def written(tmp_path: Path, text: str | bytes, name: str = "x.owl") -> Path:
-    data = text.encode() if isinstance(text, str) else text
+    data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     return tmp_path / name
 
@@ -52,12 +52,16 @@ def test_blocks_of_any_size(name: str, block_bytes: int, tmp_path: Path, monkeyp
 
 def test_how_far_the_reading_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rdf_stream, "_TRIPLES_PER_TELL", 50)
+    monkeypatch.setattr(rdf_stream, "_BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(reading, "_SECONDS_BETWEEN_PROGRESS", 0.0)
     text = "".join(f'<http://x/{number}> <http://a#p> "{"x" * 500}" .\n' for number in range(1000))
     told: list[tuple[int, int | None, str]] = []
     path = written(tmp_path, text, "x.nt")
-    reading = Reading(progress=lambda done, total, what: told.append((done, total, what)))
-    assert sum(1 for _ in rdf_triples(only_file(path), reading)) == 1000
-    assert reading.files == [path]
+    read = Reading(progress=lambda done, total, what: told.append((done, total, what)))
+    assert sum(1 for _ in rdf_triples(only_file(path), read)) == 1000
+    assert read.files == [path]
+    assert [done for done, _, _ in told] == [*range(50, 1001, 50), 1000]
+    assert all(900 < (total or 0) < 1100 for _, total, _ in told)
     assert told[-1] == (1000, 1000, "x.nt")
 
 
@@ -124,6 +128,7 @@ REFUSED = {
     "words": ("x.txt", "a b c\n", "this is no RDF"),
     "OWL/XML": ("x.owl", '<?xml version="1.0"?><o:Ontology xmlns:o="a"/>', "OWL/XML is not read"),
     "other XML": ("x.xml", "<html><body/></html>", "this is another kind of XML file"),
+    "a character cut off": ("x.ttl", TRIPLE + "# \udcc3", "not UTF-8"),
     "XML cut off": ("x.owl", HEAD + ITEM, "the XML is cut off"),
     "XML cut off in a comment": ("x.owl", f"{HEAD}{ITEM}</rdf:RDF><!-- ", "the XML is cut off"),
     "a context elsewhere": ("x.jsonld", '{"@context": "http://a/b.jsonld", "a": 1}', "a context elsewhere"),

@@ -130,7 +130,7 @@ class XmlGuard(Guard):
         has_more = n_tags != whole.count(b">")  # in texts
         n_empty = len(_EMPTY.findall(whole)) if has_more else whole.count(b"/>")
         n_closed = 2 * whole.count(b"</") + n_empty + whole.count(b"<?")
-        self._depth, self._open_tag = max(self._depth + n_tags - n_closed, 0), rest
+        self._depth, self._open_tag = self._depth + n_tags - n_closed, rest
         return True
 
     def _count_one_by_one(self, data: bytes) -> str | None:
@@ -152,7 +152,7 @@ class XmlGuard(Guard):
             if tag[0] == b"<!":
                 self._doctype_depth = 1
             elif tag[0].startswith(b"</"):
-                self._depth = max(self._depth - 1, 0)
+                self._depth -= 1
             elif not tag[0].endswith(b"/>") and not tag[0].startswith(b"<?"):
                 self._depth += 1
                 if problem := _too_deep("XML", self._depth):
