@@ -223,10 +223,11 @@ def test_an_average_with_the_base_has_the_origin_of_what_the_base_was_trained_fr
 
 
 def test_an_average_with_the_untrained_base_is_trained_from_it(trained: Callable[..., Path], tmp_path: Path) -> None:
-    """The base says nothing of how names are prepared, so that nothing differs."""
+    """The base says nothing of how names are prepared, so that nothing differs: they are as for the other."""
     further = trained("exact", 1, settings={"normalisation": "exact"})
-    made = average_encoders([tmp_path / "base", further], tmp_path / "out")
-    assert made.origin.base == "base"
+    for number, both in enumerate([[tmp_path / "base", further], [further, tmp_path / "base"]]):
+        made = average_encoders(both, tmp_path / f"out-{number}")
+        assert (made.origin.base, made.trained_on) == ("base", "exact")
     with pytest.raises(MismatchError, match=r"preparations of names \(exact; sapbert\)"):
         average_encoders([further, trained("lower", 2)], tmp_path / "other")
 

@@ -93,6 +93,7 @@ def average_encoders(
     encoder.source = dataclasses.replace(
         folders[0],
         **common_origin(folders),
+        trained_on=next((one.trained_on for one in folders if one.trained_on), None),  # an untrained base says nothing
         # Were all weights the same, so is the average, and would be called the one that they were trained from.
         recorded_weights_sha256=hashlib.sha256("".join(one.fingerprint for one in folders).encode()).hexdigest(),
     )
