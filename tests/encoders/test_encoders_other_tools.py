@@ -337,18 +337,19 @@ def test_a_token_for_padding_is_named_where_the_base_names_none(tmp_path: Path, 
     np.testing.assert_allclose(theirs, open_encoder(tmp_path / "saved").encode(names), atol=1e-5)
 
 
-def test_dropout_reaches_attention_that_keeps_it_as_a_number(tmp_path: Path) -> None:
+@pytest.mark.parametrize("family", ["modernbert", "flaubert", "esm"])
+def test_dropout_reaches_modules_that_keep_it_as_a_number(tmp_path: Path, family: str) -> None:
     torch.manual_seed(0)
-    sizes: dict[str, Any] = {
-        "hidden_size": 16,
-        "intermediate_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-    }
-    config = transformers.ModernBertConfig(
-        **sizes, vocab_size=80, attention_dropout=0.5, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1
-    )
-    transformers.ModernBertModel(config).save_pretrained(tmp_path)
+    sizes: dict[str, Any] = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 16}
+    own: dict[str, Any] = {
+        "modernbert": {"attention_dropout": 0.5, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1},
+        "flaubert": {"dropout": 0.5, "attention_dropout": 0.5, "emb_dim": 16, "n_layers": 2, "n_heads": 2},
+        "esm": {"attention_probs_dropout_prob": 0.5, "max_position_embeddings": 32},
+    }[family]
+    own |= {} if family == "flaubert" else {**sizes, "intermediate_size": 32}
+    config = transformers.AutoConfig.for_model(family, **own, vocab_size=80, pad_token_id=0)
+    automatic: Any = transformers.AutoModel
+    automatic.from_config(config).save_pretrained(tmp_path)
     small_tokenizer().save(str(tmp_path / "tokenizer.json"))
     batch = pack_lists([[1, 5, 6, 7, 2], [1, 8, 2]])
     still, dropped = load_packed(tmp_path, dropout=0.0).train(), load_packed(tmp_path).train()

@@ -24,6 +24,8 @@ from onoma.errors import InputError, missing_extra
 
 __all__ = ["load_folder", "load_model", "load_packed", "quiet_transformers"]
 
+_DROPOUT_NUMBERS = ("attention_dropout", "dropout")
+"""Attributes in which some families keep it as a number: ModernBERT the first; XLM, FlauBERT and ESM the second."""
 _OTHER_SIZES = "ignore_mismatched_sizes"
 """Stands in the error of transformers where weights do not fit their configuration."""
 
@@ -62,8 +64,9 @@ def load_folder(folder: EncoderFolder, *, dropout: float | None = None) -> Packe
         for module in modules:
             if isinstance(module, nn.Dropout):
                 module.p = dropout
-            if isinstance(getattr(module, "attention_dropout", None), float):  # some families keep it as a number
-                module.attention_dropout = dropout
+            for name in _DROPOUT_NUMBERS:
+                if isinstance(getattr(module, name, None), int | float):
+                    setattr(module, name, dropout)
     encoder = PackedEncoder(model, pooling=folder.pooling, max_tokens=folder.max_tokens, source=folder).eval()
     if folder.pooling == "cls" and encoder.architecture is None and not _first_token_sees_all(encoder):
         raise InputError(
