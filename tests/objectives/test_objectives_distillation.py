@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import rel_entr, softmax
 
-from onoma.errors import ShapeError
+from onoma.errors import ConfigError, ShapeError
 from onoma.objectives import distillation_loss
 
 cosines = st.floats(-1, 1, width=32)
@@ -97,3 +97,9 @@ def test_what_agrees_costs_nothing_and_extremes_stay_finite() -> None:
 def test_other_shapes_are_refused(pair: tuple[torch.Tensor, torch.Tensor]) -> None:
     with pytest.raises(ShapeError, match=r"one shape \(B, B\); found"):
         distillation_loss(*pair)
+
+
+@pytest.mark.parametrize("temperature", [0.0, -0.05])
+def test_a_temperature_is_positive(temperature: float) -> None:
+    with pytest.raises(ConfigError, match=r"^temperature must be a positive number"):
+        distillation_loss(torch.eye(3), torch.eye(3), temperature=temperature)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytorch_metric_learning import distances, losses, miners, reducers
 from torch import Tensor
 
-from onoma.errors import ShapeError
+from onoma.errors import ConfigError, ShapeError
 from onoma.objectives import (
     PairMasks,
     all_pair_masks,
@@ -275,3 +275,19 @@ def test_masks_of_another_batch_are_refused(name: str) -> None:
     for similarity in (torch.zeros(2, 2), torch.zeros(3), torch.zeros(3, 3, dtype=torch.int64)):
         with pytest.raises(ShapeError):
             LOSSES[name][0](similarity, masks)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        (name, setting)
+        for name, (*_, own, _) in LOSSES.items()
+        for setting in own
+        if setting not in ("margin", "offset")
+    ],
+)
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_scales_and_temperatures_are_positive(name: str, setting: str, value: float) -> None:
+    masks = all_pair_masks(torch.tensor([0, 0, 1]))
+    with pytest.raises(ConfigError, match=f"^{setting} must be a positive number"):
+        LOSSES[name][0](torch.eye(3), masks, **{setting: value})

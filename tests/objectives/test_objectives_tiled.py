@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from onoma.errors import ShapeError
+from onoma.errors import ConfigError, ShapeError
 from onoma.objectives import (
     cosine_similarities,
     hard_triplet_masks,
@@ -108,3 +108,7 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
     for call in calls:
         with pytest.raises(ShapeError):
             call()
+    with pytest.raises(ConfigError, match=r"^positive_scale must be a positive number"):
+        tiled_multi_similarity_loss(vectors, y, positive_scale=0.0)
+    with pytest.raises(ConfigError, match=r"^negative_scale must be a positive number"):
+        tiled_multi_similarity_loss(vectors, y, negative_scale=0.0)

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import log_softmax
 
 from onoma.errors import ShapeError
+from onoma.objectives.masked import check_positive
 
 
 def distillation_loss(similarity: Tensor, teacher_similarity: Tensor, *, temperature: float = 0.05) -> Tensor:
@@ -31,6 +32,7 @@ def distillation_loss(similarity: Tensor, teacher_similarity: Tensor, *, tempera
         name. Average over all B.
 
     Raises:
+        ConfigError: ``temperature`` is not positive.
         ShapeError: the two are no square matrices of floating-point numbers of one size.
 
     Source:
@@ -47,6 +49,7 @@ def distillation_loss(similarity: Tensor, teacher_similarity: Tensor, *, tempera
             f"{similarity.dtype} of shape {shape} and {teacher_similarity.dtype} of shape "
             f"{tuple(teacher_similarity.shape)}."
         )
+    check_positive(temperature=temperature)
     if len(similarity) < 2:
         return similarity.sum(1) * 0
     itself = torch.eye(len(similarity), dtype=torch.bool, device=similarity.device)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from onoma.errors import ShapeError
+from onoma.errors import ConfigError, ShapeError
 from onoma.objectives.mining import PairMasks
 
 
@@ -19,6 +20,13 @@ def check_fit(similarity: Tensor, masks: PairMasks) -> None:
             f"similarity: expected floating-point numbers of shape {tuple(masks.positives.shape)}, as the masks; "
             f"found {similarity.dtype} of shape {tuple(similarity.shape)}."
         )
+
+
+def check_positive(**settings: float) -> None:
+    """Raise `ConfigError` unless these are positive numbers: what something is divided by, or sharpened with."""
+    for name, value in settings.items():
+        if not 0 < value < math.inf:
+            raise ConfigError(f"{name} must be a positive number; found {value}.")
 
 
 def masked_log_sum_exp(exponents: Tensor, mask: Tensor) -> Tensor:

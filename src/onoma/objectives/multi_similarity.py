@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from onoma.objectives.masked import check_fit, masked_log_sum_exp
+from onoma.objectives.masked import check_fit, check_positive, masked_log_sum_exp
 from onoma.objectives.mining import PairMasks
 
 
@@ -40,6 +40,7 @@ def multi_similarity_loss(
         One loss per anchor, shape (B,); zero where an anchor has no pair. Average over all B.
 
     Raises:
+        ConfigError: a scale is not positive.
         ShapeError: the masks do not match the matrix.
 
     Source:
@@ -55,6 +56,7 @@ def multi_similarity_loss(
         tensor([0.3466, 0.3466])
     """
     check_fit(similarity, masks)
+    check_positive(positive_scale=positive_scale, negative_scale=negative_scale)
     above_offset = similarity - offset
     pull = softplus(masked_log_sum_exp(-positive_scale * above_offset, masks.positives)) / positive_scale
     push = softplus(masked_log_sum_exp(negative_scale * above_offset, masks.negatives)) / negative_scale

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from onoma.objectives.masked import check_fit, masked_log_sum_exp, masked_mean
+from onoma.objectives.masked import check_fit, check_positive, masked_log_sum_exp, masked_mean
 from onoma.objectives.mining import PairMasks
 
 
@@ -29,12 +29,14 @@ def info_nce_loss(similarity: Tensor, masks: PairMasks, *, temperature: float = 
         all B. (The usual implementation averages over all pairs (a, p) instead.)
 
     Raises:
+        ConfigError: ``temperature`` is not positive.
         ShapeError: the masks do not match the matrix.
 
     Source:
         van den Oord et al. 2018, eq. 4; temperature of He et al. 2020, as in SapBERT's appendix B.2.
     """
     check_fit(similarity, masks)
+    check_positive(temperature=temperature)
     scaled = similarity / temperature
     negatives = masked_log_sum_exp(scaled, masks.negatives)
     return masked_mean(softplus(negatives - scaled), masks.positives)
@@ -59,6 +61,7 @@ def nca_loss(similarity: Tensor, masks: PairMasks, *, distance_scale: float = 20
         all B.
 
     Raises:
+        ConfigError: ``distance_scale`` is not positive.
         ShapeError: the masks do not match the matrix.
 
     Source:
@@ -66,6 +69,7 @@ def nca_loss(similarity: Tensor, masks: PairMasks, *, distance_scale: float = 20
         scale of SapBERT's hyper-parameter table.
     """
     check_fit(similarity, masks)
+    check_positive(distance_scale=distance_scale)
     exponents = 2 * distance_scale * similarity
     positives = masked_log_sum_exp(exponents, masks.positives)
     negatives = masked_log_sum_exp(exponents, masks.negatives)
@@ -94,12 +98,14 @@ def circle_loss(similarity: Tensor, masks: PairMasks, *, margin: float = 0.25, s
         all B.
 
     Raises:
+        ConfigError: ``scale`` is not positive.
         ShapeError: the masks do not match the matrix.
 
     Source:
         Sun et al. 2020, eq. 6 with the settings of its section 3.3; margin and scale as in SapBERT's table.
     """
     check_fit(similarity, masks)
+    check_positive(scale=scale)
     fixed = similarity.detach()
     pull = -scale * (1 + margin - fixed).clamp(min=0) * (similarity - (1 - margin))
     push = scale * (fixed + margin).clamp(min=0) * (similarity - margin)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from onoma.errors import ShapeError
-from onoma.objectives.masked import exp_
+from onoma.objectives.masked import check_positive, exp_
 from onoma.objectives.mining import MinedShares, mine_hard_triplets
 from onoma.objectives.similarity import euclidean_distances, unit_vectors
 
@@ -49,6 +49,7 @@ def tiled_multi_similarity_loss(
         The mean loss of the batch, shape (), differentiable once; and what share of the pairs was mined.
 
     Raises:
+        ConfigError: a scale is not positive.
         ShapeError: the arguments do not fit one another, or the batch is empty.
     """
     for name, values in (("labels", labels), ("text_labels", text_labels)):
@@ -56,6 +57,7 @@ def tiled_multi_similarity_loss(
             raise ShapeError(f"{name} {tuple(values.shape)} do not fit {len(vectors)} vectors.")
     if tile_rows < 1:
         raise ShapeError(f"tile_rows: expected at least 1; found {tile_rows}.")
+    check_positive(positive_scale=positive_scale, negative_scale=negative_scale)
     with torch.autocast(vectors.device.type, enabled=False):
         unit = unit_vectors(vectors)
         loss, counts = _TiledMultiSimilarity.apply(  # type: ignore[no-untyped-call]
