@@ -220,6 +220,31 @@ def test_a_configuration_that_peft_cannot_use_is_refused(base: Path, tmp_path: P
         load_adapter(tmp_path / "a", base)
 
 
+@pytest.mark.parametrize("change", [{"lora_alpha": 16}, {"use_rslora": True}])
+def test_updates_that_are_scaled_otherwise_than_they_were_trained_are_refused(
+    base: Path, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    save_adapter(trained(base, "lora"), tmp_path / "a")
+    file = tmp_path / "a" / "adapter_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    refit(tmp_path / "a")
+    with pytest.raises(DamagedArtifactError, match=r"scales the updates by 4\.0, and they were trained with 2\.0"):
+        load_adapter(tmp_path / "a", base)
+
+
+@KINDS
+def test_the_base_lower_cases_as_it_did_in_training(base: Path, tmp_path: Path, kind: str) -> None:
+    """The setting is none of the tokeniser's, and a copy of the base may lack it."""
+    (base / "sentence_bert_config.json").write_text('{"do_lower_case": true, "max_seq_length": 12}')
+    encoder = trained(base, kind)
+    save_adapter(encoder, tmp_path / "a")
+    (base / "sentence_bert_config.json").unlink()
+    again = load_adapter(tmp_path / "a", base)
+    assert again.source is not None
+    assert (again.source.lower_case, again.max_tokens) == (True, 12)
+    assert join_adapter(tmp_path / "a", tmp_path / "whole", base=base).lower_case
+
+
 def test_an_adapter_json_that_describes_none_is_refused_in_a_line(base: Path, tmp_path: Path) -> None:
     save_adapter(trained(base, "lora"), tmp_path / "a")
     (tmp_path / "a" / ADAPTER_ABOUT_NAME).write_text('{"kind": "other"}')

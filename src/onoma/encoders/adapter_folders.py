@@ -69,6 +69,8 @@ class AdapterAbout(BaseModel):
     tokenizer_fingerprint: str
     pooling: Pooling
     max_tokens: int
+    lower_case: bool
+    """See `onoma.encoders.folders.EncoderFolder`; no part of the tokeniser."""
     width: int
     """Of the encoder."""
     parameters: int
@@ -130,6 +132,7 @@ def save_adapter(
         tokenizer_fingerprint=encoder.tokenizer_fingerprint,
         pooling=encoder.pooling,
         max_tokens=encoder.max_tokens,
+        lower_case=encoder.source.lower_case,
         width=encoder.width,
         sparse_weight=sparse_weight,
         parameters=sum(tensor.numel() for tensor in tensors.values()),
@@ -210,8 +213,8 @@ def load_adapter(folder: str | Path, base: str | Path | None = None) -> PackedEn
         base: Folder, catalogue name or hub id; what the adapter says if not given.
 
     Returns:
-        The encoder in evaluation mode, pooling as the adapter was trained. Save it with `save_encoder` or
-        `join_adapter` to open it elsewhere.
+        The encoder in evaluation mode, pooling, cutting and lower-casing as the adapter was trained. Save it with
+        `save_encoder` or `join_adapter` to open it elsewhere.
 
     Raises:
         MismatchError: ``base`` is another encoder than the one it was trained on.
@@ -253,11 +256,13 @@ def load_adapter(folder: str | Path, base: str | Path | None = None) -> PackedEn
     if about.kind == "bottleneck":
         insert_saved(model, tensors)
     else:
-        insert_saved_lora(model, str(path), tensors)
+        scale = about.settings.get("alpha", 0.0) / (about.settings.get("rank") or 1)
+        insert_saved_lora(model, str(path), tensors, scale=scale)
         model = merged(model)
     both = found.weights_sha256 + sha256_file(path / ADAPTER_WEIGHTS_NAME)
     source = dataclasses.replace(
         found,
+        lower_case=about.lower_case,
         weights=(),  # nobody shall take the base's files for this encoder's
         onnx=None,
         is_own=False,

@@ -62,11 +62,17 @@ def lora_config(model: Any) -> Any:
     return model.peft_config["default"]
 
 
-def insert_saved_lora(model: nn.Module, folder: str, tensors: dict[str, torch.Tensor]) -> None:
+def insert_saved_lora(model: nn.Module, folder: str, tensors: dict[str, torch.Tensor], *, scale: float) -> None:
     """Put trained updates into a Hugging Face encoder, in place; ``folder`` has PEFT's ``adapter_config.json``.
 
+    Args:
+        model: The encoder.
+        folder: See above.
+        tensors: As `lora_tensors` gave them.
+        scale: What the updates were multiplied with in training, alpha / rank.
+
     Raises:
-        DamagedArtifactError: that file is not one that PEFT can use.
+        DamagedArtifactError: that file is not one that PEFT can use, or scales otherwise.
         MismatchError: the updates do not fit this encoder.
         UnavailableError: PEFT is not installed.
     """
@@ -81,6 +87,12 @@ def insert_saved_lora(model: nn.Module, folder: str, tensors: dict[str, torch.Te
     own = lora_tensors(model)
     if {name: tensor.shape for name, tensor in own.items()} != {name: tensor.shape for name, tensor in tensors.items()}:
         raise MismatchError("the LoRA weights do not fit this encoder: they have other names or sizes.")
+    scales = {factor for layer in _lora_layers(model).values() for factor in layer.scaling.values()}
+    if scales != {scale}:
+        raise DamagedArtifactError(
+            f"{folder}/adapter_config.json scales the updates by {', '.join(map(str, sorted(scales)))}, and they were "
+            f"trained with {scale}. Get the folder again, or train it again."
+        )
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(tensors[name])
@@ -90,15 +102,19 @@ def merged(model: nn.Module) -> nn.Module:
     """A copy of a model with the updates added to the weights; the model itself if it has none."""
     if not has_lora(model):
         return model
-    from peft.tuners.lora import LoraLayer
-
     whole = copy.deepcopy(model)
-    for name, module in list(whole.named_modules()):
-        if isinstance(module, LoraLayer):
-            module.merge(safe_merge=True)
-            whole.set_submodule(name, module.get_base_layer())
+    for name, layer in _lora_layers(whole).items():
+        layer.merge(safe_merge=True)
+        whole.set_submodule(name, layer.get_base_layer())
     del whole.peft_config
     return whole
+
+
+def _lora_layers(model: nn.Module) -> dict[str, Any]:
+    """PEFT's layers that stand in for projections, by the names of these."""
+    from peft.tuners.lora import LoraLayer
+
+    return {name: module for name, module in model.named_modules() if isinstance(module, LoraLayer)}
 
 
 def _targets(model: Any) -> tuple[str, str]:
