@@ -423,6 +423,24 @@ def test_a_run_of_minutes_begins_with_the_evaluation_that_was_timed(
     assert report.steps == 3
 
 
+def test_the_time_of_a_run_of_minutes_includes_the_evaluation_that_was_timed(
+    base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = Evaluations.measure
+
+    def long(self: Evaluations, step: int) -> Evaluation:
+        self.done[-1:] = [dataclasses.replace(measure(self, step), seconds=7.0 if step == 0 else 0.0)]
+        return self.done[-1]
+
+    monkeypatch.setattr(Step, "seconds_per_step", lambda _: 1.0)
+    monkeypatch.setattr(Evaluations, "measure", long)
+    config = config_for(base, steps=None, minutes=0.3, evaluate_steps=1000)
+    report = train_encoder(config, pairs, tmp_path / "e", development=[DEVELOPMENT])
+    assert report.steps == 9
+    assert report.phases["evaluate"] >= 7
+    assert report.seconds >= 7
+
+
 def test_other_errors_are_not_told_as_a_lack_of_memory(
     base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -181,7 +181,10 @@ class _Sitting(Generic[Done]):
     def _steps(self) -> None:
         course, config, stop = self._course, self._config, self._stop
         if self._steps_done == 0 and self._evaluations.done:
-            self._show(self._evaluations.done[0])  # planning had to know how long that takes
+            first = self._evaluations.done[0]  # planning had to know how long that takes
+            self._phases["evaluate"] += first.seconds
+            self._seconds_before += first.seconds
+            self._show(first)
         elif self._evaluations.due(self._steps_done, self._total_steps):
             self._measure()
             if self._steps_done:  # the run was stopped in it, and shall not do it a third time
