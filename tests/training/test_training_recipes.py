@@ -142,6 +142,11 @@ def test_what_was_trained_says_its_settings(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     assert "A short self-alignment run" in run("recipes", "show", "quickstart"), "names of recipes come first"
     assert "What quickstart was trained with" in run("recipes", "show", "./quickstart")
+    averaged = {"training": {"steps": 3}, "averaged": [{"name": name, "share": 0.5} for name in ("one", "two")]}
+    with write_artifact(tmp_path / "average", "encoder", config=averaged):  # all other settings differ
+        pass
+    with pytest.raises(InputError, match=r"average of several .* name one of them: one, two"):
+        run("recipes", "show", tmp_path / "average")
     with write_artifact(tmp_path / "other", "terminology"):
         pass
     with pytest.raises(InputError, match="no recipe was used to make this"):

@@ -82,13 +82,19 @@ class NamedSettings(BaseModel, Generic[C]):
             folder: What training has written.
 
         Raises:
-            InputError: it was not trained by Onoma, or with another kind of recipe.
+            InputError: it was not trained by Onoma, or with another kind of recipe, or is the average of several.
             ArtifactError: there is no such folder, or it is damaged.
         """
         config = read_manifest(Path(folder)).config
         training = config.get("training")
         if not isinstance(training, dict) or not training.keys() <= cls.settings_class().model_fields.keys():
             raise InputError(f"no {cls.kind} was used to make this", path=folder, expected="what Onoma has trained")
+        if averaged := config.get("averaged"):  # of which it has the settings that all have in common
+            raise InputError(
+                "this is the average of several encoders, each trained with settings of its own",
+                path=folder,
+                fix=f"name one of them: {', '.join(one['name'] for one in averaged)}",
+            )
         said = config.get("recipe") or {}
         changed = f", with {', '.join(said['overridden'])} of its own" if said.get("overridden") else ""
         of_recipe = f" (recipe {said['name']}{changed})" if said.get("name") else ""
