@@ -176,6 +176,9 @@ def test_languages_and_homonyms(terminology: Terminology, tmp_path: Path) -> Non
     french = build_mention_pairs(terminology, rows, small_tokenizer(), tmp_path / "a", languages=["fr"])
     assert pairs_of(french) == {frozenset(((0, "bad heart"), (0, "infarctus")))}
     assert french.manifest.config["mentions"]["without_names"] == 1
+    repeated = table(*[("bad heart", "C:1"), ("bad heart", "C:3"), ("bad heart", "C:3"), ("heart", "C:1|C:3")])
+    several = build_mention_pairs(terminology, repeated, small_tokenizer(), tmp_path / "c", languages=["fr"])
+    assert several.manifest.config["mentions"]["without_names"] == 2  # each annotation, as in all
     dropped = build_mention_pairs(
         terminology, table(*rows.rows(), ("podagra", "C:1")), small_tokenizer(), tmp_path / "b", ambiguous="drop"
     )

@@ -105,7 +105,9 @@ def build_mention_pairs(
         languages=languages,
         ambiguous="keep",
     ).join(linked, on="concept_row", how="semi")
-    counts["without_names"] = linked.join(concept_names, on="concept_row", how="anti").height
+    named = linked.join(concept_names, on="concept_row", how="semi")
+    counts["without_names"] = linked.join(named, on="mention_row", how="anti")["mention_row"].n_unique()
+    linked = linked.select("concept_row", "text").unique(maintain_order=True)
     names = treat_ambiguous(_names_and_mentions(concept_names, linked), ambiguous)
     pairs = _pairs(names, max_pairs_per_mention, seed)
     if len(pairs) == 0:
@@ -145,7 +147,7 @@ def build_mention_pairs(
 def _link_mentions(
     terminology: Terminology, mentions: pl.DataFrame, normalisation: str, on_unknown: OnUnknown
 ) -> tuple[pl.DataFrame, dict[str, int], str]:
-    """Distinct (concept_row, text), in the order of the mentions, counts of what was left out, and on other forms."""
+    """(mention_row, concept_row, text) in the order of the mentions, counts of what was left out, on other forms."""
     check_mentions(mentions)
     concepts = (
         terminology.concepts()
@@ -187,7 +189,7 @@ def _link_mentions(
         "partly_unknown": unknown.join(linked, on="mention_row", how="semi")["mention_row"].n_unique(),
         "blank": n_blank,
     }
-    return linked.filter(pl.col("text") != "").select("concept_row", "text").unique(maintain_order=True), counts, said
+    return linked.filter(pl.col("text") != "").select("mention_row", "concept_row", "text"), counts, said
 
 
 def _names_and_mentions(concept_names: pl.DataFrame, linked: pl.DataFrame) -> pl.DataFrame:
