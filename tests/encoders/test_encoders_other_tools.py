@@ -127,6 +127,25 @@ def test_vectors_that_other_tools_cut_are_refused(theirs: Path) -> None:
         read_folder(theirs)
 
 
+def test_an_encoder_that_cuts_off_beginnings_is_refused(theirs: Path, tmp_path: Path) -> None:
+    changed(theirs / "tokenizer_config.json", truncation_side="left")
+    with pytest.raises(InputError, match=r"cuts off the beginning.*truncation_side left"):
+        read_folder(theirs)
+    changed(theirs / "sentence_bert_config.json", processor_kwargs={"truncation_side": "right"})
+    assert read_folder(theirs).max_tokens == 14
+
+
+def test_long_names_are_cut_alike_by_who_opens_what_was_saved(tmp_path: Path) -> None:
+    """Whatever the base, a plain folder of transformers, says of its own."""
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    base = write_tiny(tmp_path / "base", "bert")
+    changed(base / "tokenizer_config.json", truncation_side="left")
+    save_encoder(load_packed(base, max_tokens=9), tmp_path / "saved")
+    names = ["heart attack", "fever and heart attack, diabetes of type 2 and more of it"]
+    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "saved"), device="cpu").encode(names)
+    np.testing.assert_allclose(theirs, open_encoder(tmp_path / "saved").encode(names), atol=1e-5)
+
+
 def test_names_may_come_in_a_deque(theirs: Path) -> None:
     encoder = open_encoder(theirs)
     names = deque(["heart", "lung"])

@@ -277,7 +277,7 @@ def _write_rest(folder: Path, source: EncoderFolder, *, name: str, origin: Origi
             shutil.copyfile(source.model_path / file, folder / file)
     if not (folder / "tokenizer.json").exists():
         source.load_tokenizer().save(str(folder / "tokenizer.json"))
-    _pad_behind(folder)
+    _pad_and_cut_behind(folder)
     _name_padding(folder, source)
     steps = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
     write_json(
@@ -311,11 +311,14 @@ def _write_rest(folder: Path, source: EncoderFolder, *, name: str, origin: Origi
     )
 
 
-def _pad_behind(folder: Path) -> None:
-    """Padding comes behind a name, as here: before it, other tools would count positions otherwise."""
+def _pad_and_cut_behind(folder: Path) -> None:
+    """Padding comes behind a name, as here: before it, other tools would count positions otherwise. So is it cut."""
     file = folder / "tokenizer_config.json"
-    if file.is_file() and (said := read_json(file)).get("padding_side", "right") != "right":
-        write_json(file, {**said, "padding_side": "right"})
+    if file.is_file():
+        said = read_json(file)
+        others = {side: "right" for side in ("padding_side", "truncation_side") if said.get(side, "right") != "right"}
+        if others:
+            write_json(file, {**said, **others})
 
 
 def _name_padding(folder: Path, source: EncoderFolder) -> None:

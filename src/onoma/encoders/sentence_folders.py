@@ -69,10 +69,20 @@ def _longest_text(model_path: Path, settings: dict[str, Any]) -> int:
     """Where texts are cut, by the first that says it: options of the tokeniser, the setting, the tokeniser itself.
 
     Where nobody does, what the model has positions for is the limit.
+
+    Raises:
+        InputError: what is cut off is the beginning.
     """
     # The earlier name of the two takes the place of the later one.
     options = settings.get("tokenizer_args" if "tokenizer_args" in settings else "processor_kwargs") or {}
     of_tokeniser = read_json(model_path / "tokenizer_config.json", missing_is_empty=True) or {}
+    if options.get("truncation_side", of_tokeniser.get("truncation_side")) == "left":
+        raise InputError(
+            "of long texts this encoder cuts off the beginning, where Onoma cuts off the end",
+            path=model_path / "tokenizer_config.json",
+            found="truncation_side left",
+            fix='set truncation_side to "right" if the end of long names is to be cut off',
+        )
     for longest in (
         options.get("model_max_length"),
         settings.get("max_seq_length"),
