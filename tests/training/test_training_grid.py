@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -102,6 +103,15 @@ class TestFiles:
         assert names[0] == "base=a-b"
         assert len({name.lower() for name in names}) == 4
         assert all(len(name) < 120 and "/" not in name for name in names)
+
+    def test_a_base_in_a_folder_gets_no_path_into_a_name(self, tmp_path: Path) -> None:
+        """What is trained is called so, in its card too."""
+        bases = tuple(str(tmp_path / place / "mine") for place in ("one", "other"))
+        first, second = names_of(Grid("g", "", ({"base": bases},)))
+        assert re.fullmatch(r"base=mine-[0-9a-f]{8}", first)
+        assert re.fullmatch(r"base=mine-[0-9a-f]{8}", second)
+        assert first != second
+        assert names_of(Grid("g", "", ({"base": bases[::-1]},))) == [second, first]
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -646,6 +656,11 @@ def test_a_grid_does_not_go_on_from_another_base_of_that_name(place: Path, tmp_p
     with pytest.raises(MismatchError, match=r"a grid on something else \(the base .*base\)"):
         go("1e-2", base="base")
     go("1e-2", base="besides")
+    tiny_encoder(tmp_path / "elsewhere" / "besides", seed=3)
+    with pytest.raises(MismatchError, match=r"a grid on something else \(the base .*elsewhere/besides\)"):
+        go("1e-2", base="elsewhere/besides")  # which what is trained from it would call by the same name
+    shutil.copytree(tmp_path / "besides", tmp_path / "copied" / "besides")
+    assert go("1e-2", base="copied/besides")[0].status == "done"
 
 
 def test_bases_that_the_pairs_do_not_fit_are_refused_before_anything_is_written(place: Path, tmp_path: Path) -> None:

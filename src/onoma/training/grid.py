@@ -31,6 +31,7 @@ from typing import Any
 
 from onoma.errors import ConfigError
 from onoma.training.alignment_config import Recipe
+from onoma.training.run_config import without_path
 from onoma.training.settings import without_name
 from onoma.training.shipped import read_shipped, shipped_names
 
@@ -125,10 +126,23 @@ def combinations(recipe: str, grid: Grid, overrides: Mapping[str, Any] | None = 
             except ConfigError as error:
                 raise ConfigError(f"{grid.name}, combination {_words(settings)}: {error}") from None
             key = made.config.model_dump_json()
-            known = found.setdefault(key, Combination(_words(settings), settings, made, (number,), (place,)))
+            words = _words(_without_paths(settings, made))
+            known = found.setdefault(key, Combination(words, settings, made, (number,), (place,)))
             if number not in known.tables:
                 found[key] = replace(known, tables=(*known.tables, number), places=(*known.places, place))
     return _with_folder_names(list(found.values()))
+
+
+def _without_paths(settings: Mapping[str, str], made: Recipe) -> Mapping[str, str]:
+    """The same, of a base in a folder its name alone and what tells it from others of that name.
+
+    They name what is trained, and no path of a user's gets in there.
+    """
+    base = made.config.base
+    told = without_path(base)
+    if "base" not in settings or told == base:
+        return settings
+    return {**settings, "base": f"{told}-{hashlib.sha256(base.encode()).hexdigest()[:8]}"}
 
 
 def _words(settings: Mapping[str, str]) -> str:

@@ -54,6 +54,7 @@ from onoma.training.grid_table import (
     write_table,
 )
 from onoma.training.run import check_run, train_on_pairs, train_on_terminology
+from onoma.training.run_config import without_path
 from onoma.training.run_folder import remove_saved_run
 from onoma.training.tuning import check_base
 from onoma.training.watching import Watching
@@ -340,11 +341,17 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[Mapping[str, Any
 
 
 def _differing(known: Mapping[str, Any], made_from: Mapping[str, Any]) -> list[str]:
-    """What two grids are not on alike; a base that only one of them has is no difference."""
+    """What two grids are not on alike; a base that only one of them has is no difference.
+
+    Unless another was called so by what was trained from it: then nobody could tell which of the two that was.
+    """
     keys = {*known, *made_from} - {_BASES}
     before = known.get(_BASES, {})
+    called = {without_path(name): fingerprint for name, fingerprint in before.items()}
     bases = [
-        name for name, fingerprint in made_from.get(_BASES, {}).items() if before.get(name, fingerprint) != fingerprint
+        name
+        for name, fingerprint in made_from.get(_BASES, {}).items()
+        if before.get(name, called.get(without_path(name), fingerprint)) != fingerprint
     ]
     return sorted(key for key in keys if known.get(key) != made_from.get(key)) + [f"the base {name}" for name in bases]
 

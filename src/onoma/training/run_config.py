@@ -124,9 +124,7 @@ class RunConfig(BaseModel):
 
     def to_publish(self) -> dict[str, Any]:
         """The settings as what is trained tells them: of a base in a folder its name alone, no path of a user's."""
-        settings = self.model_dump(mode="json")
-        place = Path(self.base).expanduser()
-        return {**settings, "base": place.resolve().name} if place.is_absolute() or place.is_dir() else settings
+        return {**self.model_dump(mode="json"), "base": without_path(self.base)}
 
 
 class EncoderRunConfig(RunConfig):
@@ -142,3 +140,9 @@ class EncoderRunConfig(RunConfig):
     decay_all: bool = Field(
         default=False, description="decay biases and layer norms too, as the released SapBERT code does"
     )
+
+
+def without_path(base: str) -> str:
+    """What a base is called by what is trained from it: by the name of its folder, or as it is, if it is in none."""
+    place = Path(base).expanduser()
+    return place.resolve().name if place.is_absolute() or place.is_dir() else base
