@@ -576,8 +576,9 @@ def test_it_leaves_torch_as_it_was(trainer: Trainer, tmp_path: Path) -> None:
     before, precision = torch.get_rng_state(), torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("high")
-        trainer.train(tmp_path / "e", steps=2)
-        assert torch.equal(torch.get_rng_state(), before)
+        for name, tuning in {"e": {"name": "all"}, "adapted": {"name": "adapter", "reduction": 4}}.items():
+            trainer.train(tmp_path / name, steps=2, tuning=tuning)  # of adapters the weights are drawn
+            assert torch.equal(torch.get_rng_state(), before)
         assert torch.get_float32_matmul_precision() == "high"
     finally:
         torch.set_float32_matmul_precision(precision)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import nn
 
 from onoma.encoders.adapters import insert_adapters
@@ -54,7 +55,8 @@ def check_base(config: RunConfig) -> None:
     encoder = load_folder(base)
     if is_main():
         check_exportable(encoder)
-    tune(encoder, config.tuning)
+    with torch.random.fork_rng(devices=[]):  # fresh weights are drawn; those of the run come later
+        tune(encoder, config.tuning)
     compile_encoder(config, encoder)
 
 
