@@ -368,6 +368,14 @@ def test_trained_weights_are_what_is_saved(plain: Path, tmp_path: Path) -> None:
     assert np.abs(before - after).max() > 1e-3
 
 
+@pytest.mark.parametrize("trains", [False, True])
+def test_saving_leaves_the_encoder_in_its_mode(plain: Path, tmp_path: Path, trains: bool) -> None:
+    """Models that do not run packed, as with this pooling, would else drop a part of their states afterwards."""
+    encoder = load_packed(plain, pooling="mean-all", dropout=0.5).train(trains)
+    save_encoder(encoder, tmp_path / "e")
+    assert {module.training for module in encoder.modules()} == {trains}
+
+
 def test_a_graph_that_disagrees_with_torch_is_never_saved(
     plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,7 +145,7 @@ def save_encoder(
         )
         _add_files(folder, files or {})
         cutting = PackedEncoder(model, pooling=encoder.pooling, max_tokens=source.max_tokens, source=source)
-        _write_onnx(cutting, source, folder / ONNX_NAME)
+        _write_onnx(cutting.train(encoder.training), source, folder / ONNX_NAME)  # its model is the encoder's own
         if not (folder / CARD_NAME).exists():
             write_card(folder, source, config=config or {}, parents=parents, seed=seed)
     return locate_encoder(Path(out))
