@@ -96,6 +96,9 @@ def test_a_linker_without_an_encoder(place: Path, tmp_path: Path) -> None:
     for lengths in ("2", "1-" + "9" * 5000):
         with pytest.raises(ConfigError, match=f"such as 1-2; found '{lengths}'"):
             run("linker", "build", "-t", place / "t", "--no-encoder", "--ngrams", lengths, "-o", tmp_path / "other")
+    for option in (["--index", "sign-bits"], ["--vectors", "fp16"], ["--precision", "int8"], ["--dimensions", "8"]):
+        with pytest.raises(ConfigError, match=f"{option[0]}.* leave them out with --no-encoder"):
+            run("linker", "build", "-t", place / "t", "--no-encoder", *option, "-o", tmp_path / "other")
 
 
 def test_concepts_without_a_name_are_told(tmp_path: Path) -> None:

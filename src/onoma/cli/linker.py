@@ -79,8 +79,12 @@ def build(
 
     if (encoder is None) != no_encoder:
         raise ConfigError("give either --encoder or --no-encoder.")
-    if no_encoder and (precision != "fp32" or dimensions is not None):
-        raise ConfigError("--precision and --dimensions are of an encoder; leave them out with --no-encoder.")
+    of_encoder = (precision, dimensions, index, vectors)
+    if no_encoder and of_encoder != ("fp32", None, "exact", "fp32"):
+        raise ConfigError(
+            "--precision, --dimensions, --index and --vectors are of an encoder's vectors; leave them out with "
+            "--no-encoder."
+        )
     opened = None if encoder is None else open_encoder(encoder, precision=precision, dimensions=dimensions)
     if opened is not None:
         show.vectors_cut_untrained(opened)
