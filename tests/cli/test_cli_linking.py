@@ -295,7 +295,11 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
     done = invoke(*tune)
     assert "of the development mentions 98% stand among those of the prior too" in done.stdout
     assert "nearly all development mentions were counted" in done.stderr
-    run("linker", "add-prior", tmp_path / "linker", mentions, "--on-error", "skip", "--weight", "0.01")
+    heavy = invoke("linker", "add-prior", tmp_path / "linker", mentions, "--on-error", "skip", "--weight", "3")
+    assert "with a weight of 3 what is meant often comes before what is written alike" in heavy.stderr
+    light = invoke("linker", "add-prior", tmp_path / "linker", mentions, "--on-error", "skip", "--weight", "0.01")
+    assert light.exit_code == 0
+    assert "with a weight" not in light.stderr
     wanted = ["linker", "tune", tmp_path / "linker", "--mentions", mentions, "--on-error", "skip"]
     done = invoke(*wanted, "--stages", "sparse,prior")
     counted_too = "the linker has counted each concept as often as these mentions mean it"

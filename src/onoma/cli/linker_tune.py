@@ -38,6 +38,8 @@ CountColumn = Annotated[
 ]
 _NEARLY_ALL = 0.95
 """Share of development mentions that were counted too, from which that is remarked on."""
+_LARGE_WEIGHT = 0.3
+"""Of a prior, from which on one counted mention outweighs a difference of 0.2 between two cosines."""
 
 
 def tune(
@@ -162,8 +164,9 @@ def add_prior(
         float | None,
         typer.Option(
             metavar="W",
-            help="What counts are worth against a cosine, such as 0.03, and the stage prior is on. Unset: as onoma "
-            "linker tune --prior has learned it; if it has not, counts order equally good concepts alone.",
+            help="What counts are worth against a cosine, such as 0.03 (from 0.3 on they decide rather than names), "
+            "and the stage prior is on. Unset: as onoma linker tune --prior has learned it; if it has not, counts "
+            "order equally good concepts alone.",
         ),
     ] = None,
     on_error: OnError = "strict",
@@ -194,6 +197,11 @@ def add_prior(
     if as_json:
         told = {"stages": settings.stages, "prior_weight": settings.prior_weight, "n_rejected": len(reading.rejects)}
         show.json_document({"path": linker, **vars(report), **told})
+    if weight is not None and weight >= _LARGE_WEIGHT:
+        show.remark(
+            f"with a weight of {weight:g} what is meant often comes before what is written alike; on real mentions "
+            "some 0.02 to 0.04 was learned"
+        )
     if settings.prior_weight is None:
         show.remark(
             "counts order equally good concepts; how much they count beyond that is learned by onoma linker tune "
