@@ -24,7 +24,9 @@ from onoma.cli.options import (
 from onoma.cli.preparing import Spelling
 from onoma.errors import ConfigError
 
-app = Commands(help="Measure encoders, linkers and baselines on published tasks.", no_args_is_help=True)
+app = Commands(
+    help="Measure encoders, linkers and baselines on published tasks, or on your own mentions.", no_args_is_help=True
+)
 
 Task = Annotated[str, typer.Argument(metavar="TASK", help="See: onoma benchmark list.")]
 Split = Annotated[
@@ -71,7 +73,7 @@ def run(
         typer.Option(
             metavar="TERMINOLOGY",
             help="Of task own: what --encoder and --baseline choose from, a terminology or a file with a line id||name "
-            "for each name.",
+            "for each name, in UTF-8.",
         ),
     ] = None,
     sparse: Annotated[
@@ -227,12 +229,13 @@ def run(
             progress=update,
         )
     show.result(result, {"path": result.path, **result.as_json()}, as_json=as_json)
-    if opened is not None and not sparse and (weight := opened.folder.sparse_weight or 0) > 0:
+    weight = None if opened is None else opened.folder.sparse_weight
+    if opened is not None and weight is not None and weight > 0 and not sparse:
         show.remark(
             f"names are ranked by the cosine of their vectors alone: the weight of n-grams that {opened.name} has, "
             f"{weight:.3g}, is left out (--sparse adds them)"
         )
-    if opened is not None and sparse and (weight := opened.folder.sparse_weight or 0) <= 0:
+    if weight is not None and weight <= 0 and sparse:
         show.remark(f"training left n-grams a weight of {weight:.3g} beside the vectors, which counts as nothing")
     answering = (
         None if linking is None or chosen is not None else linking.tuned(linking.settings.replaced(stages=asked))

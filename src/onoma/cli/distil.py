@@ -37,8 +37,8 @@ def distil(
         Path | None,
         typer.Option(
             metavar="NAMES",
-            help="The names they are looked for in: a terminology folder, or a file of lines id||name. Unset: the "
-            "linker's.",
+            help="The names they are looked for in: a terminology folder, or a file of lines id||name in UTF-8. "
+            "Unset: the linker's.",
         ),
     ] = None,
     column: MentionColumn = None,

@@ -172,7 +172,7 @@ def bitext(
         typer.Argument(
             metavar="FILE...",
             help="Translations: english, tab, other[, tab, class]; or label||english||other; or MUSE. Or SapBERT's "
-            "concept||name||name (--classes listed).",
+            "concept||name||name (--classes listed). In UTF-8.",
         ),
     ],
     encoder: Encoder,

@@ -14,7 +14,8 @@ Abbreviations = Annotated[
     Path | None,
     typer.Option(
         metavar="TABLE",
-        help="Replace short forms by the long forms of this table: lines short<TAB>long, or short,long in a .csv.",
+        help="Replace short forms by the long forms of this table: lines short<TAB>long, or short,long in a .csv, in "
+        "UTF-8.",
     ),
 ]
 Expand = Annotated[

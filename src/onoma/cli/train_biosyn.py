@@ -32,7 +32,7 @@ def train_biosyn(
         typer.Option(
             "--dictionary",
             metavar="NAMES",
-            help="The names to rank: a terminology folder, or a file of lines id||name.",
+            help="The names to rank: a terminology folder, or a file of lines id||name in UTF-8.",
         ),
     ],
     out: EncoderOut,
@@ -40,7 +40,7 @@ def train_biosyn(
     development: Development = None,
     development_dictionary: Annotated[
         Path | None,
-        typer.Option(metavar="NAMES", help="The names they are looked for in. Unset: those trained on."),
+        typer.Option(metavar="NAMES", help="The names they are looked for in, likewise. Unset: those trained on."),
     ] = None,
     column: MentionColumn = None,
     code_column: CodeColumn = None,
