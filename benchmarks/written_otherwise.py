@@ -116,8 +116,9 @@ def main() -> None:
     linker = Linker.open(asked.linker)
     stages = None if asked.stages is None else asked.stages.split(",")
     opened = Terminology.open(asked.terminology)
-    codes = opened.concepts().with_row_index("concept_row").select("concept_row", "concept_id")
-    known = opened.names().join(codes, on="concept_row").select("concept_id", "text").collect()
+    codes = opened.concepts().with_row_index("concept_row").filter(status="active").select("concept_row", "concept_id")
+    names_of = opened.names().filter(~pl.col("is_suppressed"))  # as a linker has them
+    known = names_of.join(codes, on="concept_row").select("concept_id", "text").collect()
     concepts_of = dict(known.group_by("text").agg(pl.col("concept_id").unique()).iter_rows())
     normalised = {normalise(name) for name in concepts_of}
 
