@@ -1,6 +1,6 @@
 """What a filter costs and what is missed with it, where many names pass: a linker's search by vectors among these.
 
-    python benchmarks/filtering.py LINKER --source MSH --source MONDO [--index approximate] [-o filtering.json]
+    python benchmarks/filtering.py LINKER --source MSH --source MONDO [--index approximate] > filtering.json
 
 Names of the linker ask, by their own vectors: once such as do not pass, so that what is nearest of all is no answer,
 and once any. What is found is compared with the products with all vectors that pass. ``--index`` builds another index
