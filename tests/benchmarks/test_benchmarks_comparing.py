@@ -23,7 +23,14 @@ from onoma.benchmarks.ranking import Ranking
 from onoma.benchmarks.run import predictions_table
 from onoma.cli import benchmark as commands
 from onoma.encoders.model_card import RESULTS_FORMAT, RESULTS_KIND
-from onoma.errors import ArtifactExistsError, FormatVersionError, InputError, MismatchError, NotAnArtifactError
+from onoma.errors import (
+    ArtifactExistsError,
+    ConfigError,
+    FormatVersionError,
+    InputError,
+    MismatchError,
+    NotAnArtifactError,
+)
 
 MENTIONS = ["cold", "Cold", "flu", "fever", "fever", "fever", "pain", "ache|itch"]
 
@@ -231,6 +238,8 @@ def test_which_answers_changed(tmp_path: Path) -> None:
     assert pl.read_csv(tmp_path / "changed.csv")["mention"].to_list() == changed["mention"].to_list()
     with pytest.raises(ArtifactExistsError):
         run("benchmark", "compare", first, second, "--changed", tmp_path / "changed.csv")
+    with pytest.raises(ConfigError, match=r"--changed writes CSV, .* ends in \.csv; found .*changed\.parquet"):
+        run("benchmark", "compare", first, second, "--changed", tmp_path / "changed.parquet")
 
 
 def test_parts_of_composite_mentions_stand_beside_one_another(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from onoma.cli.options import (
     MentionEncoding,
     Precision,
     Settings,
+    check_changed,
     mention_format,
     parse_assignments,
 )
@@ -297,6 +298,7 @@ def compare(
     from onoma.cli import show
 
     if changed is not None:
+        check_changed(changed)
         ensure_file_writable(changed, overwrite=force)
     found = compare_results(first, second, seed=seed)
     if changed is not None:

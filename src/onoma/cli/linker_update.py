@@ -16,6 +16,7 @@ from onoma.cli.options import (
     LinkerFolder,
     PrecisionName,
     TerminologyFolder,
+    check_changed,
 )
 from onoma.errors import ConfigError, MismatchError
 
@@ -112,8 +113,7 @@ def update(
     if changed is not None:
         if mentions is None:
             raise ConfigError("--changed writes what changed for mentions: give these too (--mentions).")
-        if changed.suffix.lower() != ".csv":
-            raise ConfigError(f"--changed writes CSV, so give a name that ends in .csv; found {changed}.")
+        check_changed(changed)
         if is_same(changed, mentions):
             raise ConfigError(
                 f"--changed would be written over the mentions themselves ({mentions}): choose another file."

@@ -162,6 +162,16 @@ def mention_format(
     return named
 
 
+def check_changed(file: Path) -> None:
+    """Refuse a name for the list of ``--changed`` that says that it is no CSV.
+
+    Raises:
+        ConfigError: the name ends otherwise.
+    """
+    if file.suffix.lower() != ".csv":
+        raise ConfigError(f"--changed writes CSV, so give a name that ends in .csv; found {file}.")
+
+
 def divided(words: str | None) -> tuple[str, ...] | None:
     """What an option names, divided by commas."""
     return None if words is None else tuple(word.strip() for word in words.split(","))
