@@ -121,29 +121,25 @@ def map_(
     if filters.are_set:
         show.confidences_under_filters(open_settings(linker), asked)
     wanted = preparation(abbreviations, expand, composites=composites, spelling=spelling, strengths=strengths)
-    try:
-        with show.progress_bar("reading", "rows", linking="mentions", counting="mentions") as update:
-            report = map_table(
-                linker,
-                table,
-                output,
-                column=column,
-                context=context,
-                encoding=encoding,
-                quoting=quoting,
-                top_k=top_k,
-                preparation=wanted,
-                asking=Asking(asked, threshold, filters, tuple(expect_type or ())),
-                workers=workers,
-                engine=engine,
-                address=address,
-                database=database,
-                overwrite=force,
-                progress=update,
-            )
-    except KeyboardInterrupt:
-        show.remark("What was done so far is kept beside the output: run the same command again to go on.")
-        raise
+    with show.progress_bar("reading", "rows", linking="mentions", counting="mentions") as update:
+        report = map_table(
+            linker,
+            table,
+            output,
+            column=column,
+            context=context,
+            encoding=encoding,
+            quoting=quoting,
+            top_k=top_k,
+            preparation=wanted,
+            asking=Asking(asked, threshold, filters, tuple(expect_type or ())),
+            workers=workers,
+            engine=engine,
+            address=address,
+            database=database,
+            overwrite=force,
+            progress=update,
+        )
     if as_json:
         show.json_document({**asdict(report), "path": output})
     written = f"; {show.count(report.n_written, 'row')} written" if report.n_written != report.n_rows else ""
