@@ -68,7 +68,8 @@ Certainty = Annotated[
     float | None,
     typer.Option(
         metavar="C",
-        help="With --min-precision: how certain it shall be that the precision is so high, as in onoma linker tune.",
+        help="With --min-precision: how certain it shall be that the precision is so high, from 0.5, below 1; as in "
+        "onoma linker tune.",
     ),
 ]
 

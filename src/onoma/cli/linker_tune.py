@@ -96,8 +96,8 @@ def tune(
         float | None,
         typer.Option(
             metavar="C",
-            help="With --min-precision: how certain it shall be that the precision is so high, from 0.5, below 1 "
-            "(0.95). Unset: the development mentions reach it; of others, those of small sets often fall short.",
+            help="With --min-precision: how certain it shall be that the precision is so high, from 0.5, below 1, "
+            "such as 0.95. Unset: the development mentions reach it; of others, those of small sets often fall short.",
         ),
     ] = None,
     on_error: OnError = "strict",

@@ -186,7 +186,9 @@ def bitext(
     ] = "pair",
     max_pairs: Annotated[
         int | None,
-        typer.Option(min=1, help="With --classes column: at most this many pairs per class, drawn at random (50)."),
+        typer.Option(
+            min=1, help="With --classes column: at most this many pairs per class, drawn at random. Unset: 50."
+        ),
     ] = None,
     on_error: OnError = "strict",
     normalisation: Preset = "sapbert",
