@@ -136,7 +136,10 @@ SPLIT = [
     ("T- and B-cell lymphoma", "T-cell lymphoma; B-cell lymphoma"),
     ("non-small-cell and small cell lung cancer", "non-small-cell lung cancer; small cell lung cancer"),
     ("hypo- and hyperthyroidism", "hypothyroidism; hyperthyroidism"),
-    ("severe hypo- and hyperthyroidism", "severe hypothyroidism; hyperthyroidism"),
+    ("severe hypo- and hyperthyroidism", "severe hypothyroidism; severe hyperthyroidism"),
+    ("acute hypo-, eu- or hyperthyroidism", "acute hypothyroidism; acute euthyroidism; acute hyperthyroidism"),
+    ("dry cough, hypo- and hyperthyroidism", "dry cough; hypothyroidism; hyperthyroidism"),
+    ("chest pain, severe hypo- and hyperthyroidism", "chest pain; severe hypothyroidism; severe hyperthyroidism"),
     ("intra- and extra-hepatic cholestasis", "intra-hepatic cholestasis; extra-hepatic cholestasis"),
     ("micro- or macroalbuminuria", "microalbuminuria; macroalbuminuria"),
     # what patients complain of

@@ -152,9 +152,10 @@ def _conjuncts(words: Words) -> Reading | None:
 
 def _plain(conjuncts: Reading, words: Words) -> list[Reading]:
     """Readings of a list that stands alone, the preferred one first."""
-    special = _suspended(conjuncts) or _enumerated(conjuncts)
-    if special is not None:
-        return [special]
+    if (special := _suspended(conjuncts)) is not None:
+        return special
+    if (enumerated := _enumerated(conjuncts)) is not None:
+        return [enumerated]
     first, last = conjuncts[0], conjuncts[-1]
     complete = [*(_is_complete(part) or _is_changed(part) for part in conjuncts[:-1]), _is_complete(last)]
     preferred = [words]
@@ -179,9 +180,10 @@ def _plain(conjuncts: Reading, words: Words) -> list[Reading]:
 
 def _things(conjuncts: Reading) -> list[Reading]:
     """Readings of a list within a frame, as of organs: they are whole unless an adjective is left without noun."""
-    special = _suspended(conjuncts) or _enumerated(conjuncts)
-    if special is not None:
-        return [special]
+    if (special := _suspended(conjuncts)) is not None:
+        return special
+    if (enumerated := _enumerated(conjuncts)) is not None:
+        return [enumerated]
     first, last = conjuncts[0], conjuncts[-1]
     leans = is_adjective(core_of(first[-1])) or (_is_complete(last) and not _is_complete(first))
     preferred = conjuncts
@@ -229,22 +231,30 @@ def _n_modifiers(conjuncts: Reading) -> int:
     return n_quantifiers + min(len(last) - n_quantifiers - 1, longest)
 
 
-def _suspended(conjuncts: Reading) -> Reading | None:
-    """Parts of "hypo- and hyperthyroidism", "T- and B-cell lymphoma": the hyphen stands for the rest of a word."""
-    last = conjuncts[-1]
-    if not any(len(part[-1]) > 1 and part[-1].endswith("-") for part in conjuncts[:-1]):
+def _suspended(conjuncts: Reading) -> list[Reading] | None:
+    """Readings of "hypo- and hyperthyroidism", "T- and B-cell lymphoma": the hyphen stands for the rest of a word.
+
+    What is before the first such word is shared ("severe hypo- and hyperthyroidism"), or is its own.
+    """
+    *others, last = conjuncts
+    is_suspended = [len(part[-1]) > 1 and part[-1].endswith("-") for part in others]
+    if not any(is_suspended):
         return None
     _, hyphen, stem = last[0].partition("-")
     if not stem:
         stem = without_prefix(last[0]) or ""
     if not stem:
-        return [[word for part in conjuncts for word in part]]
-    found = []
-    for part in conjuncts[:-1]:
-        word = part[-1]
-        whole = (word if hyphen else word[:-1]) + stem
-        found.append([*part[:-1], whole, *last[1:]] if word.endswith("-") else part)
-    return [*found, last]
+        return [[[word for part in conjuncts for word in part]]]
+    apart = [
+        [*part[:-1], (part[-1] if hyphen else part[-1][:-1]) + stem, *last[1:]] if suspended else part
+        for part, suspended in zip(others, is_suspended, strict=True)
+    ]
+    first = is_suspended.index(True)
+    before = others[first][:-1]
+    lacks_it = [suspended and len(part) == 1 for part, suspended in zip(others, is_suspended, strict=True)]
+    lacks_it[: first + 1] = [False] * (first + 1)
+    together = [before + part if lacks else part for part, lacks in zip([*apart, last], [*lacks_it, True], strict=True)]
+    return [together, [*apart, last]] if before else [together]
 
 
 def _enumerated(conjuncts: Reading) -> Reading | None:
