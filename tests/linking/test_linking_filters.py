@@ -112,6 +112,27 @@ def test_branches(linker: Linker) -> None:
     assert ids(linker, under="B", languages="de") == "BCE"
 
 
+def test_a_concept_of_several_codes_is_meant_by_each(tmp_path: Path) -> None:
+    concepts: dict[str, list[str | Name]] = {
+        "X|Y": ["disease"],
+        "B": ["lung disease"],
+        "C|Y": ["cold"],
+        "D": ["heart disease"],
+        "O|P": ["retired"],
+        "P|Q": ["old"],
+        "Q": ["flu"],
+    }
+    relations = [("B", "is_a", "X|Y"), ("D", "is_a", "O|P"), ("D", "is_a", "P|Q")]
+    make_terminology(tmp_path / "t", concepts, obsolete=["O|P", "P|Q"], relations=relations)
+    linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
+    assert list(linker.only(under="X").concept_ids) == list(linker.only(under="X|Y").concept_ids) == ["X|Y", "B"]
+    assert list(linker.only(under="Y").concept_ids) == ["X|Y", "B", "C|Y"], "two concepts go by it"
+    assert list(linker.only(under="O").concept_ids) == ["D"], "an obsolete one too"
+    assert list(linker.only(under="Q").concept_ids) == ["Q"], "one's own code is that concept's alone"
+    with pytest.raises(InputError, match="no concept 'Z'"):
+        linker.only(under="Z")
+
+
 @pytest.mark.parametrize(
     "filters", [{"under": "A"}, {"semantic_types": "DISO"}, {"languages": "de"}, {"sources": "UMLS"}]
 )

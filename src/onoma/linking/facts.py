@@ -18,6 +18,7 @@ The hierarchy are the relations that say "is a kind of" (see `onoma.linking.fact
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ValidationError
 
 from onoma.artifacts.arrays import load_array
+from onoma.codes import codes_of_concept
 from onoma.errors import DamagedArtifactError, first_line
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.lookup import SortedStrings
@@ -127,12 +129,15 @@ class TerminologyFacts:
         return is_wanted[self.concept_types]
 
     def branch(self, concept_id: str) -> BoolArray | None:
-        """Which concepts are this one or, through any number of steps, below it, shape (C,); ``None``: no such code."""
-        node = self._node(concept_id)
-        if node is None:
+        """Which concepts are this one or, through any number of steps, below it, shape (C,); ``None``: no such code.
+
+        Where no concept's own code is this, those that go by it (``a|b`` by each of the two).
+        """
+        nodes = self._nodes(concept_id)
+        if not len(nodes):
             return None
         reached = np.zeros(len(self.child_offsets) - 1, np.bool_)
-        newly = np.array([node])
+        newly: npt.NDArray[np.integer[Any]] = nodes
         while len(newly):
             reached[newly] = True
             runs = [
@@ -143,9 +148,10 @@ class TerminologyFacts:
             newly = below[~reached[below]]
         return reached[: len(self.concept_ids)]
 
-    def _node(self, concept_id: str) -> int | None:
+    def _nodes(self, concept_id: str) -> RowArray:
         rows = SortedStrings(self.concept_ids, self.concept_order).rows(concept_id)
         if len(rows):
-            return int(rows[0])
-        upper = {code: row for row, code in enumerate(self.upper_ids)}
-        return len(self.concept_ids) + upper[concept_id] if concept_id in upper else None
+            return rows
+        nodes = list(enumerate(itertools.chain(self.concept_ids, self.upper_ids)))
+        found = [node for node, code in nodes if code == concept_id]
+        return np.array(found or [node for node, code in nodes if concept_id in codes_of_concept(code)], np.int64)

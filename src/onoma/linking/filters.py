@@ -38,7 +38,8 @@ class Filters:
         languages: The matched name is of one of these languages (BCP 47); ``en`` takes ``en-GB`` too. Of spellings that
             the linker's normalisation makes the same text ("Diabetes", "diabetes") the first of the concept is shown,
             whichever of them a source or language has.
-        under: It is one of these concepts, or below one of them in the hierarchy.
+        under: It is one of these concepts, or below one of them in the hierarchy. One whose own code is ``a|b`` goes by
+            each of the two.
     """
 
     semantic_types: tuple[str, ...] = ()
