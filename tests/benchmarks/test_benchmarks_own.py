@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -374,17 +375,21 @@ def test_columns_that_cannot_be(role: str, rows: list[str], problem: str, linker
 def test_groups_are_measured_apart(linker: Path, tmp_path: Path) -> None:
     kinds = ["title", "", " ", "text"]
     rows = [(mention, code, kinds[number % 4]) for number, (mention, code) in enumerate(ROWS * 3)]
+    rows += [("weather", "NIL", "figure"), ("season", "NIL", "figure")]
     table = pl.DataFrame(rows, schema=["mention", "concept_id", "section"], orient="row")
     table.write_csv(tmp_path / "mine.csv")
     result = run_benchmark(own_task(group="section"), tmp_path / "mine.csv", linker=linker, out=tmp_path / "out")
     means_one = [row for row in rows if row[1] != "NIL"]
     assert result.by_group is not None
     assert result.by_group.column == "section"
-    sizes = {"": 0, "title": 0, "text": 0}
+    sizes = {"": 0, "title": 0, "text": 0, "figure": 0}
     for _, _, kind in means_one:
         sizes[kind.strip()] += 1
     assert list(result.by_group.values) == sorted(sizes, key=lambda kind: (-sizes[kind], kind))
+    assert result.by_group.values["figure"] == {}, "no concept is meant there"
     for kind, part in result.by_group.values.items():
+        if not part:
+            continue
         of_kind = [(mention, code) for mention, code, one in means_one if one.strip() == kind]
         right = [mention in ("Cold", "gout", "CD4+ cell") or code == "D9|D2" for mention, code in of_kind]
         assert part[1].n_queries == len(right) == sizes[kind]
@@ -398,6 +403,7 @@ def test_groups_are_measured_apart(linker: Path, tmp_path: Path) -> None:
     assert predictions["mention"].to_list() == table["mention"].to_list()
     assert predictions["group"].to_list() == [kind.strip() or None for kind in table["section"]]
     said = str(result)
+    assert re.search(r"^section: figure \(0\) +- +-$", said, re.MULTILINE)
     assert f"section: title ({sizes['title']})" in said
     assert f"section: (empty) ({sizes['']})" in said
     without = run_benchmark(own_task(), tmp_path / "mine.csv", linker=linker, out=tmp_path / "without")

@@ -70,19 +70,25 @@ def _written_as(query: Query, exact: Candidates) -> str:
 
 
 def by_group(
-    queries: Sequence[Query], ranks: Sequence[int | None], *, cutoffs: Iterable[int], seed: int
+    queries: Sequence[Query],
+    ranks: Sequence[int | None],
+    groups: Iterable[str],
+    *,
+    cutoffs: Iterable[int],
+    seed: int,
 ) -> dict[str, dict[int, Accuracy]]:
     """acc@k by k of the queries of each group, the largest first.
 
     Args:
         queries: All of them.
         ranks: Of each.
+        groups: All of them; one may have no query, if its mentions are all of no concept, and then no acc@k.
         cutoffs: The k of each acc@k.
         seed: Of the confidence intervals.
     """
-    rows_of: dict[str, list[int]] = {}
+    rows_of: dict[str, list[int]] = {group: [] for group in groups}
     for row, query in enumerate(queries):
-        rows_of.setdefault(query.group or "", []).append(row)
+        rows_of[query.group or ""].append(row)
     largest_first = sorted(rows_of, key=lambda group: (-len(rows_of[group]), group))
     return {
         group: accuracy_of_part(queries, ranks, rows_of[group], cutoffs=cutoffs, seed=seed) for group in largest_first

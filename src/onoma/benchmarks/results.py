@@ -61,7 +61,8 @@ class GroupSplit:
 
     Attributes:
         column: Its name.
-        values: acc@k by k, by the column's value; the largest group first, of equally large ones in order.
+        values: acc@k by k, by the column's value; the largest group first, of equally large ones in order; of one whose
+            mentions are all of no concept nothing.
     """
 
     column: str

@@ -173,7 +173,7 @@ def run_benchmark(
             seed=seed,
         )
     predictions = predictions_table(queries, ranking, may_be_nil=declared.may_be_nil)
-    n_read = len(queries)
+    n_read, groups = len(queries), {query.group or "" for query in queries}
     if declared.may_be_nil:
         queries = [query for query in queries if not _is_nil(query, ranking.known_ids)]
     ranks, exact_ranks = query_ranks(queries, ranking.found), query_ranks(queries, ranking.exact)
@@ -192,7 +192,7 @@ def run_benchmark(
         by_names=by_names(queries, ranks, ranking.exact, cutoffs=declared.cutoffs, seed=seed),
         by_group=None
         if declared.group is None
-        else GroupSplit(declared.group, by_group(queries, ranks, cutoffs=declared.cutoffs, seed=seed)),
+        else GroupSplit(declared.group, by_group(queries, ranks, groups, cutoffs=declared.cutoffs, seed=seed)),
         n_queries=len(queries),
         n_nil=n_read - len(queries),
         n_distinct_mentions=len(set(texts)),
