@@ -42,6 +42,7 @@ from onoma.artifacts.arrays import load_array
 from onoma.artifacts.files import holds, take_over_access
 from onoma.artifacts.locking import held, is_held
 from onoma.artifacts.system import is_mounted
+from onoma.artifacts.unfinished import partial_name
 from onoma.errors import (
     ArtifactError,
     ArtifactExistsError,
@@ -210,6 +211,34 @@ def test_a_folder_that_is_always_replaced_is_given_up(tmp_path: Path) -> None:
             lambda: read_manifest(tmp_path / "x"),
             lambda _: make(tmp_path / "x", f"{next(numbers)}".encode(), overwrite=True),
         )
+
+
+@pytest.mark.parametrize("is_away_longer", [True, False])
+def test_a_folder_that_is_away_for_the_instant_in_which_it_is_read_is_read_then(
+    is_away_longer: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "x"
+    make(folder)
+    written, away, n_reads = read_manifest(folder), tmp_path / partial_name(folder, "old"), 0
+    read_bytes = Path.read_bytes
+
+    def read(self: Path) -> bytes:
+        nonlocal n_reads
+        n_reads += 1
+        if n_reads > 1:
+            return read_bytes(self)
+        folder.rename(away)
+        try:
+            return read_bytes(self)
+        finally:
+            if not is_away_longer:
+                away.rename(folder)
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+    monkeypatch.setattr("onoma.artifacts.manifest.time.sleep", lambda _: away.rename(folder))
+    monkeypatch.setattr("onoma.artifacts.unfinished.being_written", {away.name})  # by somebody at work
+    assert read_manifest(folder) == written
+    assert n_reads == 2
 
 
 def test_a_reader_of_the_same_process_does_not_put_back_what_is_being_replaced(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import time
@@ -242,11 +243,15 @@ def verify_artifact(path: str | Path, *, card_may_differ: bool = False) -> Manif
 def read_manifest(path: str | Path) -> Manifest:
     """Read ``onoma.json`` of the artefact at ``path`` without looking at its other files."""
     folder = checked_path(path)
+    file = folder / MANIFEST_NAME
     for _ in range(_ATTEMPTS):
-        if folder.exists() or not is_moved_aside(folder.resolve()):
+        with contextlib.suppress(OSError):  # what is wrong is said below
+            return Manifest.from_text(file.read_bytes(), file)
+        if is_moved_aside(folder.resolve()):
+            put_back(folder.resolve())
+            time.sleep(_MOMENT)  # or whoever replaces it is between its two renames
+        elif not file.is_file():
             break
-        put_back(folder.resolve())
-        time.sleep(_MOMENT)  # or whoever replaces it is between its two renames
     if not folder.exists():
         earlier = [place.name for place in leftovers(folder) if place.name.endswith("-old")]
         fix = (
@@ -257,7 +262,6 @@ def read_manifest(path: str | Path) -> Manifest:
         raise InputError("there is nothing here", path=folder, fix=fix)
     if not folder.is_dir():
         raise NotAnArtifactError(f"{folder} is a file, where a folder written by Onoma is needed.")
-    file = folder / MANIFEST_NAME
     if not file.is_file():
         raise NotAnArtifactError(f"{folder} was not written by Onoma: it has no {MANIFEST_NAME}.")
     return Manifest.from_text(file.read_bytes(), file)
