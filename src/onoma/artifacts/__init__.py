@@ -11,7 +11,7 @@ moment leaves either the old folder or the new one; what it was working on lies 
 the next look at the place puts it back.)
 """
 
-from onoma.artifacts.amending import amend_artifact
+from onoma.artifacts.amending import amend_artifact, changed_meanwhile
 from onoma.artifacts.files import copy_files, holds, is_same, sha256_file, write_file, write_text_atomically
 from onoma.artifacts.manifest import (
     CARD_NAME,
@@ -52,6 +52,7 @@ __all__ = [
     "Parent",
     "amend_artifact",
     "carried_origins",
+    "changed_meanwhile",
     "copy_files",
     "ensure_file_writable",
     "ensure_named",

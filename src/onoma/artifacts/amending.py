@@ -51,11 +51,11 @@ def amend_artifact(
     target = Path(path).resolve()
     before = open_artifact(target, kind, format_version=format_version)
     if expected is not None and before != expected:
-        raise _changed(target)
+        raise changed_meanwhile(target)
 
     def check(folder: Path) -> None:
         if read_manifest(folder) != before:
-            raise _changed(target)
+            raise changed_meanwhile(target)
 
     with (
         _telling_of_changes(target, before),
@@ -90,11 +90,12 @@ def _telling_of_changes(target: Path, before: Manifest) -> Iterator[None]:
         yield
     except OSError:
         if read_manifest(target) != before:
-            raise _changed(target) from None
+            raise changed_meanwhile(target) from None
         raise
 
 
-def _changed(target: Path) -> ArtifactExistsError:
+def changed_meanwhile(target: Path) -> ArtifactExistsError:
+    """The error where a folder that is about to be replaced is not the one that was read."""
     return ArtifactExistsError(f"{target} was changed by another process meanwhile; try again.")
 
 

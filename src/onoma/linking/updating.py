@@ -31,6 +31,7 @@ from onoma.artifacts import (
     MANIFEST_NAME,
     Manifest,
     Parent,
+    changed_meanwhile,
     copy_files,
     ensure_writable,
     read_manifest,
@@ -43,7 +44,7 @@ from onoma.encoders import Encoder
 from onoma.encoders.folders import Precision
 from onoma.encoders.kept_parts import KeptParts
 from onoma.encoders.opening import as_encoder
-from onoma.errors import ArtifactExistsError, ConfigError, MismatchError, checked_path
+from onoma.errors import ConfigError, MismatchError, checked_path
 from onoma.indexes.pgvector_replacing import replacing_tables, tables_in
 from onoma.indexes.records import read_index_record, write_index_record
 from onoma.linking.answer_changes import EarlierAnswers, unchanged
@@ -139,7 +140,7 @@ def update_linker(
 
     def check(replaced: Path) -> None:
         if is_in_place and read_manifest(replaced) != before.manifest:
-            raise _changed(place)
+            raise changed_meanwhile(place)
         tables.note_replaced(replaced)
 
     with (
@@ -177,7 +178,7 @@ def update_linker(
         copy_files((name for name in before.manifest.files if name.startswith(models)), place, folder)
         config |= _carried(before.manifest, config, release.manifest.fingerprint, carried_prior)
         if read_manifest(place) != before.manifest:
-            raise _changed(place)
+            raise changed_meanwhile(place)
     if kept is not None:
         kept.discard()
     after = Linker.open(target, database=database)
@@ -200,10 +201,6 @@ def update_linker(
         answers=None if earlier is None else earlier.compare(after, concepts, release),
         seconds=time.perf_counter() - started,
     )
-
-
-def _changed(place: Path) -> ArtifactExistsError:
-    return ArtifactExistsError(f"{place} was changed by another process meanwhile; try again.")
 
 
 def is_current(linker: Linker, terminology: Terminology) -> bool:
