@@ -201,6 +201,24 @@ def test_what_was_finished_was_something_else(
 
 
 @pytest.mark.usefixtures("small_parts")
+def test_with_one_concept_alone_ranks_still_tell_two_runs_apart(source: Path, tmp_path: Path) -> None:
+    linker, output = make_linker_of(tmp_path, {"C1": ["cold"]}), tmp_path / "y.csv"
+
+    def interrupt(done: int, _total: int | None, what: str) -> None:
+        if what == "writing" and done > 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        map_table(linker, source, output, column="mention", top_k=5, progress=interrupt)
+    with pytest.raises(MismatchError, match="top_k: 2, now 1"):
+        map_table(linker, source, output, column="mention")
+    map_table(linker, source, output, column="mention", top_k=7)
+    map_table(linker, source, tmp_path / "whole.csv", column="mention", top_k=2)
+    assert output.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert output.read_text().partition("\n")[0].endswith(",score,rank")
+
+
+@pytest.mark.usefixtures("small_parts")
 def test_interrupted_work_is_not_thrown_away_unasked(linker: Path, source: Path, tmp_path: Path) -> None:
     output = tmp_path / "y.csv"
 

@@ -181,7 +181,8 @@ def map_table(
         )
     left_out = {"read_as": not preparation.is_on, "confidence": not opened.is_calibrated, "rank": top_k == 1}
     answers = tuple(name for name in ANSWER_TYPES if not left_out.get(name))
-    top_k = min(top_k, max(1, opened.n_concepts))  # it decides how small tasks must be, and there are not more links
+    # It decides how small tasks must be, and there are not more links. Where one has no rank, two have.
+    top_k = min(top_k, max(2, opened.n_concepts))
     table = _open_table(source, formats, Wanted(column, context, answers), decoded_from, quoting)
     tell = progress or no_progress
     definitions = None if preparation.table is None else json.dumps(preparation.table.definitions, sort_keys=True)
