@@ -200,6 +200,26 @@ def test_mentions_of_a_parquet_file(tmp_path: Path) -> None:
         read_asked_mentions(tmp_path / "none.parquet")
 
 
+def test_answers_by_one_code_of_a_concept_are_of_that_concept(tmp_path: Path) -> None:
+    names = {"A|B": ["cold"], "C|D": ["flu"], "E|F": ["rash"], "E": ["itch"], "G": ["gout"]}
+    make_terminology(tmp_path / "old", names)
+    build_linker(tmp_path / "old", None, tmp_path / "linker", sparse=True)
+    make_terminology(tmp_path / "new", {**names, "H": ["new"]}, obsolete=["C|D", "E"])
+    codes = ["A", "B", "A|B", "D", "C|D", "E", "F", "G", "X", "G|X"]
+    mentions = ["k" * n for n in range(1, len(codes) + 1)]  # which no name has
+    update = update_linker(tmp_path / "linker", tmp_path / "new", mentions=mentions, answered=codes)
+    assert update.answers is not None
+    lost = update.answers.changed.select("old_concept_id", "old_preferred_name", "reason")
+    listed = {(code, (name, why)) for code, name, why in lost.rows()}
+    assert listed == {
+        ("D", ("flu", "retired")),
+        ("C|D", ("flu", "retired")),
+        ("E", ("itch", "retired")),  # its own code, by which E|F goes too
+        ("X", (None, "removed")),
+    }
+    assert update.answers.answered == {"replaced": 0, "retired": 3, "removed": 2, "unnamed": 0}
+
+
 def test_answers_that_were_got_in_another_way_are_held_against_the_new_release(
     place: Path, linker: Path, tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.artifacts import write_file
+from onoma.code_columns import codes_of_concept_expr
 from onoma.codes import NO_CONCEPT, meant_codes, other_forms
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
@@ -349,27 +350,34 @@ def lost_answers(
     answers = pl.Series("concept_id", sorted({answer for _, answer in given}), pl.String)
     in_release = set(terminology.concepts().join(answers.to_frame().lazy(), on="concept_id").collect()["concept_id"])
     whole = {answer for answer in answers if answer in there or answer in before or answer in in_release}
-    lost = [
-        (mention, n, code)
-        for (mention, answer), n in given.items()
-        for code in meant_codes(answer, whole)
-        if code not in there and code not in NO_CONCEPT
-    ]
-    codes = pl.Series("concept_id", sorted({code for _, _, code in lost}), pl.String)
-    said = terminology.concepts().filter(pl.col("concept_id").is_in(codes.implode())).collect()
-    known = {
-        code: (status, name) for code, status, name in said.select("concept_id", "status", "preferred_name").iter_rows()
-    }
+    given_codes = [(mention, n, code) for (mention, answer), n in given.items() for code in meant_codes(answer, whole)]
+    unknown = {code for _, _, code in given_codes}.difference(there, NO_CONCEPT)
+    known = _concepts_of(unknown, terminology)
+    if others := {code for code in unknown if code not in known or known[code][0] != code}:
+        unknown -= linker.dictionary.concept_rows(others).keys()  # of ``a|b`` one answered by one of the two
+    lost = [one for one in given_codes if one[2] in unknown]
     successors = terminology.successors() if lost else {}
     choices = choices_in_words(terminology) if lost else {}
     rows = []
     for mention, n, code in lost:
-        (status, name), by = known.get(code, (None, None)), successors.get(code)
+        concept_id, status, name = known.get(code, (code, None, None))
+        by = successors.get(concept_id)
         change = "removed" if status is None else "unnamed" if status == ACTIVE else "replaced" if by else "retired"
-        rows.append((mention, n, code, name, *[None] * 6, change, by, choices.get(code)))
+        rows.append((mention, n, code, name, *[None] * 6, change, by, choices.get(concept_id)))
     found = pl.DataFrame(rows, schema=CHANGED_ANSWERS, orient="row")
     counted = dict(found.group_by("reason").agg(pl.col("n").sum()).iter_rows())
     return {change: counted.get(change, 0) for change in GONE}, found
+
+
+def _concepts_of(codes: set[str], terminology: Terminology) -> dict[str, tuple[str, str, str | None]]:
+    """Code, status and preferred name of the concept that each code is of; one's own code before ``a|b``'s."""
+    if not codes:
+        return {}
+    wanted = pl.Series("code", sorted(codes), pl.String).to_frame().lazy()
+    concepts = terminology.concepts().select("concept_id", "status", "preferred_name", code=codes_of_concept_expr())
+    found = concepts.explode("code").join(wanted, on="code", maintain_order="left").collect()
+    own_last = found.sort(pl.col("concept_id") == pl.col("code"), maintain_order=True)
+    return {code: (concept_id, status, name) for concept_id, status, name, code in own_last.iter_rows()}
 
 
 def unchanged(
