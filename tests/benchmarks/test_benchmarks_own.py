@@ -12,7 +12,7 @@ import pytest
 from test_benchmarks_run import LetterEncoder
 
 from commands import run
-from onoma.benchmarks import BenchmarkResult, compare_results, own_task, run_benchmark
+from onoma.benchmarks import BenchmarkResult, changed_answers, compare_results, own_task, run_benchmark
 from onoma.benchmarks.metrics import cluster_interval
 from onoma.errors import ConfigError, InputError, MismatchError
 from onoma.linking import Asking, Filters, build_linker
@@ -86,6 +86,12 @@ def test_encoders_and_baselines_rank_the_names_that_are_given(terminology: Path,
     assert by_terminology.n_dictionary == 5  # "cold" is a name of two concepts
     assert set(by_file.data) == {file.name, "names.txt"}
     assert compare_results(tmp_path / "a", tmp_path / "b").differences[1].value == 0  # D3|D4 is written as it is
+    labelled = tmp_path / "labelled.csv"
+    labelled.write_text("mention,concept_id\ngout,D3|D4\nflu,D2\ngout,D4\n")
+    for out, names in (("e", tmp_path / "names.txt"), ("f", terminology)):
+        assert measure(labelled, tmp_path / out, names=names, baseline="exact").accuracy[1].n_right == 3
+    assert compare_results(tmp_path / "e", tmp_path / "f").n_queries == 3  # the same, though D3|D4 is one code in one
+    assert changed_answers(tmp_path / "e", tmp_path / "f").is_empty()
     assert measure(file, tmp_path / "c", names=terminology, encoder=LetterEncoder()).accuracy[1].n_right == 4
     found = compare_results(tmp_path / "b", tmp_path / "c")
     assert found.differences[1].value == 0

@@ -210,7 +210,7 @@ class Measured:
         folder: Where.
         about: What ``results.json`` says.
         answers: A row for each query that means a concept: ``query``, ``mention``, ``cluster``, ``gold``,
-            ``query_rank``.
+            ``query_rank``. What is one code where a concept is called so (``a|b``) is two here, as elsewhere.
     """
 
     folder: Path
@@ -228,7 +228,9 @@ def read_results(folder: Path) -> Measured:
     open_artifact(folder, RESULTS_KIND, format_version=RESULTS_FORMAT, oldest=RESULTS_FORMAT)
     about = json.loads((folder / RESULTS_NAME).read_text(encoding="utf-8"))
     rows = scan_parquet(folder / PREDICTIONS_NAME).filter(~pl.col("no_concept"))
-    rows = rows.select("query", "mention", "cluster", "gold", "query_rank")
+    codes = pl.col("gold").list.join("|").str.split("|").list.eval(pl.element().str.strip_chars())
+    gold = codes.list.unique().list.sort().alias("gold")
+    rows = rows.select("query", "mention", "cluster", gold, "query_rank")
     return Measured(folder, about, rows.collect().unique("query", keep="first", maintain_order=True))
 
 
