@@ -95,6 +95,20 @@ def test_by_the_code_of_another_vocabulary(tmp_path: Path) -> None:
     assert [hit.matched_by for hit in terminology.search("heart", limit=3)] == ["code", "cross-reference", "name"]
 
 
+def test_a_concept_of_several_codes_is_found_by_each(tmp_path: Path) -> None:
+    names = {"X1|Y1": ["a"], "Y1|z1 ": ["long name"], "Y1": ["much longer name"], "Y1|Q": ["b"], "Y12": ["c"]}
+    terminology = make_terminology(tmp_path / "t", names, obsolete=["Y1|Q"])
+    found = {text: [hit.concept_id for hit in terminology.search(text)] for text in ("x1", "y1", "Z1", "x1|Y1", "1|Y")}
+    assert found == {
+        "x1": ["X1|Y1"],
+        "y1": ["Y1", "X1|Y1", "Y1|z1 ", "Y1|Q"],  # its own code, then others, the obsolete one last
+        "Z1": ["Y1|z1 "],
+        "x1|Y1": ["X1|Y1"],
+        "1|Y": [],
+    }
+    assert {hit.matched_by for hit in terminology.search("Y1")} == {"code"}
+
+
 def test_patterns_are_text(terminology: Terminology) -> None:
     assert [hit.concept_id for hit in terminology.search("% (A+")] == ["H"]
     assert [hit.concept_id for hit in terminology.search("ärzte")] == ["H"]

@@ -3,8 +3,8 @@
 Upper and lower case do not matter (ß is ss, the two letters i of Turkish are one, and so are the two small sigmas of
 Greek), nor does white space around the query. Where the query is not ASCII, it does not matter either whether accents
 are signs of their own and letters of full width, as names are taken as they are written. Hits come in this order:
-concepts with just that code; with a cross-reference to just that code; with just that name; with a name that begins so;
-with a name that contains it.
+concepts with just that code (``a|b`` has both, and comes behind one whose own code it is); with a cross-reference to
+just that code; with just that name; with a name that begins so; with a name that contains it.
 Within each: active before obsolete, preferred names before others, shorter names before longer, then the order of the
 terminology. A concept comes once, with its best name.
 """
@@ -17,6 +17,7 @@ from typing import Literal, get_args
 
 import polars as pl
 
+from onoma.code_columns import codes_of_concept_expr
 from onoma.errors import InputError, whole_number
 from onoma.terminology.tables import OBSOLETE
 
@@ -113,13 +114,12 @@ def search_names(
     of_concept = ("concept_row", "concept_id", "preferred_name", "status", "replaced_by")
     numbered = concepts.with_row_index("concept_row").select(of_concept)
     referring = cross_references.filter(pl.col("code").str.to_lowercase() == code).select("concept_row").collect()
+    refers = pl.col("concept_row").is_in(referring["concept_row"].implode())
+    own_code = pl.col("concept_id").str.to_lowercase()
+    goes_by = codes_of_concept_expr().list.eval(pl.element().str.to_lowercase()).list.contains(code)
     by_code = (
-        numbered.with_columns(
-            rank=pl.when(pl.col("concept_id").str.to_lowercase() == code)
-            .then(0)
-            .when(pl.col("concept_row").is_in(referring["concept_row"].implode()))
-            .then(1)
-        )
+        numbered.filter(own_code.str.contains(code, literal=True) | refers)
+        .with_columns(is_own=own_code == code, rank=pl.when(goes_by).then(0).when(refers).then(1))
         .drop_nulls("rank")
         .collect()
     )
@@ -130,7 +130,7 @@ def search_names(
             by_code.select(
                 *of_concept,
                 text="preferred_name",
-                is_preferred=pl.lit(True),
+                is_preferred=pl.col("is_own") | (pl.col("rank") > 0),
                 name_row=pl.lit(0, dtype=pl.UInt32),
                 rank="rank",
             ),
