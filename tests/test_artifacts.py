@@ -11,6 +11,7 @@ import sys
 import tempfile
 import textwrap
 import time
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -687,6 +688,30 @@ def test_what_another_replaced_in_this_moment_holds_no_foreign_file(
     (tmp_path / "x" / "foreign.txt").touch()
     with pytest.raises(ArtifactExistsError, match=r"did not write \(foreign\.txt\)"):
         ensure_writable(tmp_path / "x", "thing", overwrite=True)
+
+
+@pytest.mark.parametrize("looks_by", ["iterdir", "rglob"])
+def test_what_another_moves_away_in_this_moment_is_looked_at_again(
+    looks_by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "x"
+    make(folder)
+    look: Callable[..., Iterator[Path]] = getattr(Path, looks_by)
+    n_looks = 0
+
+    def look_and_miss(self: Path, *pattern: str) -> Iterator[Path]:
+        nonlocal n_looks
+        n_looks += 1
+        if n_looks == 1:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))  # for an instant
+        return look(self, *pattern)
+
+    monkeypatch.setattr(Path, looks_by, look_and_miss)
+    ensure_writable(folder, "thing", overwrite=True)
+    assert n_looks == 2
+    (folder / "foreign.txt").touch()
+    with pytest.raises(ArtifactExistsError, match=r"did not write \(foreign\.txt\)"):
+        ensure_writable(folder, "thing", overwrite=True)
 
 
 @pytest.mark.parametrize("has_links", [True, False])

@@ -118,6 +118,14 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
         raise ArtifactExistsError(
             f"{target} is where a file system is mounted, and a folder is replaced as a whole. Name a folder inside it."
         )
+    with contextlib.suppress(FileNotFoundError):  # another process is just replacing it
+        _ensure_replaceable(target, kind, overwrite=overwrite)
+        return
+    _ensure_replaceable(target, kind, overwrite=overwrite)
+
+
+def _ensure_replaceable(target: Path, kind: str, *, overwrite: bool) -> None:
+    """Refuse a place where something lies that may not be replaced."""
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not overwrite:
@@ -141,7 +149,7 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
     foreign = [file for file in target.rglob("*") if file.is_file() and file.relative_to(target).as_posix() not in own]
     if foreign:
         if read_manifest(target) != manifest:  # another process has just replaced it
-            ensure_writable(target, kind, overwrite=overwrite)
+            _ensure_replaceable(target, kind, overwrite=overwrite)
             return
         raise ArtifactExistsError(
             f"{target} holds a file that Onoma did not write ({foreign[0].relative_to(target)}); "
