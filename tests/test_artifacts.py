@@ -242,6 +242,38 @@ def test_a_folder_that_is_away_for_the_instant_in_which_it_is_read_is_read_then(
     assert n_reads == 2
 
 
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_a_folder_that_was_away_while_it_was_read_is_read_again_though_its_manifest_is_the_same(
+    is_damaged: bool, tmp_path: Path
+) -> None:
+    folder, n_reads = tmp_path / "x", 0
+    make(folder)
+
+    def read(_: Manifest) -> bytes:
+        nonlocal n_reads
+        n_reads += 1
+        if n_reads == 1:
+            time.sleep(0.02)  # the clocks of some file systems are coarse
+            folder.rename(tmp_path / "away")
+        try:
+            if n_reads > 1 and is_damaged:
+                raise DamagedArtifactError("really")
+            return (folder / "data.bin").read_bytes()
+        finally:
+            if n_reads == 1:
+                (tmp_path / "away").rename(folder)
+
+    def look() -> bytes:
+        return read_while_unchanged(folder, lambda: read_manifest(folder), read)[1]
+
+    if is_damaged:
+        with pytest.raises(DamagedArtifactError, match="really"):
+            look()
+    else:
+        assert look() == (folder / "data.bin").read_bytes()
+    assert n_reads == 2
+
+
 def test_a_reader_of_the_same_process_does_not_put_back_what_is_being_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -205,16 +205,26 @@ def read_while_unchanged(
         OnomaError: what ``begin`` or ``read`` raise while the folder stays the same.
     """
     for _ in range(_ATTEMPTS):
+        moved = _last_moved(folder)
         manifest = begin()
         try:
             found = read(manifest)
         except (OnomaError, OSError):
-            if is_still(folder, manifest):
+            # It may have been away for an instant, and the manifest be the same: put back, or written anew.
+            if _last_moved(folder) == moved and is_still(folder, manifest):
                 raise
         else:
             if is_still(folder, manifest):
                 return manifest, found
     raise DamagedArtifactError(f"{folder} is being replaced again and again by another process. Try again later.")
+
+
+def _last_moved(folder: Path) -> int | None:
+    """When a folder was renamed, or a file in it, in nanoseconds; ``None``: it is not there."""
+    try:
+        return folder.stat().st_ctime_ns
+    except OSError:
+        return None
 
 
 def is_still(folder: Path, manifest: Manifest) -> bool:
