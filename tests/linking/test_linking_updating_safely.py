@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from onoma.errors import (
     InputError,
     MismatchError,
 )
-from onoma.linking import Linker, build_linker
+from onoma.linking import Linker, build_linker, updating
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.updating import check_terminology, is_current, update_linker
 from onoma.terminology import Terminology
@@ -137,6 +139,25 @@ def test_changed_by_another_process_meanwhile(place: Path, linker: Path) -> None
         update_linker(linker, place / "new", encoder=encoder)
     assert is_current(Linker.open(linker), Terminology.open(place / "t"))
     assert Linker.open(linker).manifest.config["tuning"] == {"n_mentions": 60}
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_what_fails_as_another_process_replaced_the_linker_is_told_as_that(
+    is_replaced: bool, place: Path, linker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def copy(names: Iterable[str], source: Path, target: Path) -> None:
+        if is_replaced:
+            with amend_artifact(linker, "linker", format_version=FORMAT_VERSION, config={"tuning": {"n_mentions": 62}}):
+                pass
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
+
+    monkeypatch.setattr(updating, "copy_files", copy)
+    expected = (
+        (ArtifactExistsError, "another process meanwhile") if is_replaced else (FileNotFoundError, "No such file")
+    )
+    with pytest.raises(expected[0], match=expected[1]):
+        update_linker(linker, place / "new")
+    assert is_current(Linker.open(linker), Terminology.open(place / "t"))
 
 
 def test_changed_by_another_process_in_the_last_moment(

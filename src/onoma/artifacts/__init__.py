@@ -11,7 +11,7 @@ moment leaves either the old folder or the new one; what it was working on lies 
 the next look at the place puts it back.)
 """
 
-from onoma.artifacts.amending import amend_artifact, changed_meanwhile
+from onoma.artifacts.amending import amend_artifact, changed_meanwhile, telling_of_changes
 from onoma.artifacts.files import copy_files, holds, is_same, sha256_file, write_file, write_text_atomically
 from onoma.artifacts.manifest import (
     CARD_NAME,
@@ -74,6 +74,7 @@ __all__ = [
     "remove_spent",
     "restrictions_in_words",
     "sha256_file",
+    "telling_of_changes",
     "verify_artifact",
     "without_origins",
     "write_artifact",

@@ -14,7 +14,7 @@ from onoma.artifacts.files import write_text_atomically
 from onoma.artifacts.manifest import CARD_NAME, MANIFEST_NAME, Manifest, open_artifact, read_manifest
 from onoma.artifacts.system import naming_what_is_written
 from onoma.artifacts.writing import finish_files, now, replacing
-from onoma.errors import ArtifactExistsError
+from onoma.errors import ArtifactExistsError, OnomaError
 
 
 @contextlib.contextmanager
@@ -58,7 +58,7 @@ def amend_artifact(
             raise changed_meanwhile(target)
 
     with (
-        _telling_of_changes(target, before),
+        telling_of_changes(target, before),
         naming_what_is_written(path),
         replacing(target, kind, overwrite=True, check=check) as aside,
     ):
@@ -84,11 +84,15 @@ def amend_artifact(
 
 
 @contextlib.contextmanager
-def _telling_of_changes(target: Path, before: Manifest) -> Iterator[None]:
-    """Say so where a file, or the folder, is missing because another process replaced it in that moment."""
+def telling_of_changes(target: Path, before: Manifest) -> Iterator[None]:
+    """Say so where something fails since another process has replaced the folder that is read.
+
+    Raises:
+        ArtifactExistsError: it did, and the folder has another manifest than it had before.
+    """
     try:
         yield
-    except OSError:
+    except (OSError, OnomaError):
         if read_manifest(target) != before:
             raise changed_meanwhile(target) from None
         raise

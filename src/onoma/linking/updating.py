@@ -36,6 +36,7 @@ from onoma.artifacts import (
     ensure_writable,
     read_manifest,
     remove_leftovers,
+    telling_of_changes,
     verify_artifact,
     without_origins,
     write_artifact,
@@ -144,6 +145,7 @@ def update_linker(
         tables.note_replaced(replaced)
 
     with (
+        telling_of_changes(place, before.manifest),
         replacing_tables(target, database, keeping=None if is_in_place else place) as tables,
         write_artifact(
             target,
