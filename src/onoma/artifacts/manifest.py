@@ -31,7 +31,7 @@ CARD_NAME = "README.md"
 _ALWAYS_VERIFIED_BYTES = 1 << 24
 """Files up to this size are checksummed at every open; of larger ones a sample is, and all by `verify_artifact`."""
 _CHECKSUM = r"^[0-9a-f]{64}$"
-_ATTEMPTS, _MOMENT = 5, 0.01
+_ATTEMPTS, _MOMENTS, _MOMENT = 5, 50, 0.01
 _MADE_BY = {
     "terminology": "onoma terminology import FORMAT SOURCE -o DIR",
     "pairs": "onoma pairs build --terminology DIR --encoder ENCODER -o PAIRS, or mentions or bitext in place of build",
@@ -254,12 +254,12 @@ def read_manifest(path: str | Path) -> Manifest:
     """Read ``onoma.json`` of the artefact at ``path`` without looking at its other files."""
     folder = checked_path(path)
     file = folder / MANIFEST_NAME
-    for _ in range(_ATTEMPTS):
+    for _ in range(_MOMENTS):
         with contextlib.suppress(OSError):  # what is wrong is said below
             return Manifest.from_text(file.read_bytes(), file)
         if is_moved_aside(folder.resolve()):
             put_back(folder.resolve())
-            time.sleep(_MOMENT)  # or whoever replaces it is between its two renames
+            time.sleep(_MOMENT)  # or whoever replaces it is between its two renames, for longer where all is busy
         elif not file.is_file():
             break
     if not folder.exists():

@@ -126,16 +126,17 @@ def update_linker(
         remove_leftovers(place.resolve())  # of an update that was killed as it cleaned up
         return _nothing_to_do(before, release, mentions, answered, started)
     _check_is_related(before, release)
-    verify_artifact(place)
-    earlier = None if mentions is None else EarlierAnswers(before, mentions, answered=answered, progress=tell)
     known, kept = None, None
-    if encodes_with is not None:
-        texts = before.dictionary.texts
-        kept = KeptParts(target, n_names=release.n_names, width=encodes_with.width)
-        known = KnownVectors(
-            place, texts, written_with=before.encoder, encodes_with=encodes_with, kept=kept, database=database
-        )
-        known.verify()
+    with telling_of_changes(place, before.manifest):
+        verify_artifact(place)
+        earlier = None if mentions is None else EarlierAnswers(before, mentions, answered=answered, progress=tell)
+        if encodes_with is not None:
+            texts = before.dictionary.texts
+            kept = KeptParts(target, n_names=release.n_names, width=encodes_with.width)
+            known = KnownVectors(
+                place, texts, written_with=before.encoder, encodes_with=encodes_with, kept=kept, database=database
+            )
+            known.verify()
     config: dict[str, Any] = {}
     parents: list[Parent] = []
 
