@@ -350,7 +350,7 @@ def test_a_manifest_cannot_point_outside(tmp_path: Path) -> None:
         open_artifact(tmp_path / "x", "thing")
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(bit=st.integers(min_value=0))
 def test_a_manifest_with_another_bit_never_opens(tmp_path_factory: pytest.TempPathFactory, bit: int) -> None:
     folder = tmp_path_factory.mktemp("bit") / "x"
@@ -377,7 +377,7 @@ def test_what_was_moved_away_is_not_put_back_where_the_new_one_was(tmp_path: Pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["moved", "x"]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(cut=st.integers(min_value=0))
 def test_a_truncated_manifest_never_opens(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     folder = tmp_path_factory.mktemp("cut") / "x"

@@ -24,7 +24,7 @@ ids = st.sets(st.sampled_from("abcdef"), max_size=3)
 candidate_lists = st.lists(ids, max_size=6)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(candidates=candidate_lists, gold=ids, k=st.integers(1, 7))
 def test_first_hit_rank_says_whether_any_of_the_first_k_is_right(
     candidates: list[set[str]], gold: set[str], k: int
@@ -43,7 +43,7 @@ def test_ids_are_compared_whole() -> None:
     assert first_hit_rank([{"D003120"}], {"D00312"}) is None
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(parts=st.lists(candidate_lists, min_size=1, max_size=4), gold=ids, k=st.integers(1, 7))
 def test_a_composite_is_right_when_every_part_is(parts: list[list[set[str]]], gold: set[str], k: int) -> None:
     every_part_right = True
@@ -60,7 +60,7 @@ def test_a_query_without_parts_is_never_right() -> None:
     assert composite_rank([]) is None
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(ranks=st.lists(st.one_of(st.none(), st.integers(1, 9)), min_size=1, max_size=30), k=st.integers(1, 10))
 def test_accuracy_counts(ranks: list[int | None], k: int) -> None:
     right = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_benchmarks_comparing import FIRST, MENTIONS, SECOND, written
 
@@ -61,7 +61,6 @@ def test_the_mean_of_runs_is_compared_query_by_query(results: dict[str, list[Pat
     assert (found.n_won, found.n_lost) == (int((ours > plain).sum()), int((ours < plain).sum()))
 
 
-@settings(deadline=None)  # the first one imports that library
 @given(st.lists(st.floats(0.0001, 1), min_size=1, max_size=12))
 def test_holm_against_another_library(p_values: list[float]) -> None:
     stats = pytest.importorskip("scipy.stats")

@@ -81,7 +81,7 @@ def value_and_gradients(
 
 @pytest.mark.parametrize("first_only", [False, True])
 @given(groups=any_groups)
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_names_in_blocks_are_as_alone(first_only: bool, groups: Groups) -> None:
     found = value_and_gradients(in_blocks, groups, torch.float64, first_only=first_only)
     expected = value_and_gradients(alone, groups, torch.float64, first_only=first_only)
@@ -99,7 +99,6 @@ def test_several_batches_of_blocks(first_only: bool, monkeypatch: pytest.MonkeyP
 
 
 @given(groups=any_groups)
-@settings(deadline=None)
 def test_shapes_that_batches_of_long_texts_multiply(groups: Groups) -> None:
     shapes = {mask.shape for mask in Blocks(groups, n_heads=N_HEADS).masks(torch.float32, first_only=False)}
     for n_blocks, _, _, size in shapes:
@@ -163,7 +162,7 @@ def test_dropout_drops_some_of_the_weights_and_scales_the_others() -> None:
 
 
 @given(groups=any_groups)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_every_token_has_a_slot_of_its_own_beside_those_of_its_name(groups: Groups) -> None:
     lengths = lengths_of(groups)
     n_tokens = sum(lengths)

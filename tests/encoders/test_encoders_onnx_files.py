@@ -40,7 +40,7 @@ def without_comments(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     sizes=st.lists(st.sampled_from(AT_BOUNDARIES) | st.integers(0, 20_000), max_size=4),
     name=st.text(max_size=80),

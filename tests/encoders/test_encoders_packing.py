@@ -12,7 +12,7 @@ from onoma.errors import ShapeError
 names = st.lists(st.lists(st.integers(0, 30_000), min_size=1, max_size=12), max_size=30)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(names)
 def test_packing_holds_every_name_once_and_restores_the_order(rows: list[list[int]]) -> None:
     batch = pack_lists(rows)

@@ -211,7 +211,7 @@ def test_bad_archives_within_archives(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "TMPDIR" in refused(zipped({"x": "x"}))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(parts=st.lists(st.binary(max_size=20), min_size=1, max_size=5), sizes=st.lists(st.integers(1, 30), max_size=20))
 def test_pieces_read_as_one(parts: list[bytes], sizes: list[int], tmp_path_factory: pytest.TempPathFactory) -> None:
     tmp_path = tmp_path_factory.mktemp("pieces")
@@ -240,7 +240,7 @@ def test_pieces_on_disk_are_all_counted_as_read(tmp_path: Path) -> None:
     assert reading.files == [tmp_path / "x.aa", tmp_path / "x.ab"]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(position=st.integers(0, 10_000), new=st.binary(min_size=1, max_size=4), cut=st.integers(0, 400))
 def test_whatever_is_wrong_with_an_archive(
     position: int, new: bytes, cut: int, tmp_path_factory: pytest.TempPathFactory

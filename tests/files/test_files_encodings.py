@@ -21,7 +21,7 @@ def reading(encoding: str, on_error: OnError = "strict") -> Reading:
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data(), block_bytes=st.integers(1, 40))
 def test_what_is_read_is_what_was_written(
     encoding: str, data: st.DataObject, block_bytes: int, tmp_path_factory: pytest.TempPathFactory

@@ -26,7 +26,7 @@ def written(rows: list[tuple[str, str, str]], quoting: int = csv.QUOTE_MINIMAL) 
     return text.getvalue()
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(rows=TABLES, quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
 def test_what_a_writer_writes_is_split_fast(rows: list[tuple[str, str, str]], quoting: int) -> None:
     data = written(rows, quoting).encode()
@@ -38,7 +38,7 @@ def test_what_a_writer_writes_is_split_fast(rows: list[tuple[str, str, str]], qu
         ]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(text=st.text('a",\n\r ', max_size=14))
 def test_what_is_split_fast_is_what_the_strict_reader_reads(text: str) -> None:
     data = (text + "\n").encode()
@@ -49,7 +49,7 @@ def test_what_is_split_fast_is_what_the_strict_reader_reads(text: str) -> None:
         ]
 
 
-@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     rows=st.lists(st.tuples(*[st.text('ab",\n\r ', max_size=4)] * 3), min_size=1, max_size=6),
     block_bytes=st.integers(1, 24),
@@ -95,7 +95,7 @@ def read_skipping(file: Path, *, block_bytes: int = 1 << 20) -> tuple[list[tuple
     return [row for batch in batches for row in batch.rows()], reading.rejects.select("line", "text").rows()
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     bad=st.sets(st.integers(0, 11), max_size=4),
     quotes=st.sets(st.integers(0, 11)),

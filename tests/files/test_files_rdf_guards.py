@@ -47,7 +47,7 @@ def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(rdf_guards.MAX_DEPTH, what, MOST)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(levels=st.lists(LEVELS, min_size=1, max_size=6), n_closed=st.integers(0, 6), n_bytes=st.integers(1, 400))
 def test_depth_of_xml_whatever_stands_in_it(levels: list[Any], n_closed: int, n_bytes: int) -> None:
     n_closed = min(n_closed, len(levels))
@@ -126,7 +126,6 @@ def test_an_entity_that_comes_in_two_pieces() -> None:
         assert any("an entity" in (problem or "") for problem in problems), at
 
 
-@settings(deadline=None)
 @given(
     parts=st.lists(st.sampled_from(["<", ">", "!", "--", "?", "[CDATA[", "]]>", "<!--", "-->", "<?", "?>", "a&"])),
     cuts=st.lists(st.integers(0, 60)),
@@ -178,7 +177,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(value=JSON, n_around=st.integers(0, MOST), n_bytes=st.integers(1, 50))
 @example(value="\\", n_around=MOST, n_bytes=1)
 @example(value='"[' * 20, n_around=MOST, n_bytes=7)

@@ -46,7 +46,7 @@ def test_blank_lines_in_a_file_with_names_of_columns(tmp_path: Path) -> None:
         list(read_tabbed_columns(only_file(path), Reading(), columns=["code"]))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     data=st.text("ab\n\r|", min_size=1, max_size=60).map(str.encode),
     block_bytes=st.integers(1, 20),
@@ -91,7 +91,7 @@ def test_gzip_bomb_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 FIELD = st.text("ab \"#é'\u2028\r", max_size=4)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     lines=st.lists(
         st.one_of(st.lists(FIELD, min_size=3, max_size=3), st.lists(FIELD, max_size=5)), min_size=1, max_size=12

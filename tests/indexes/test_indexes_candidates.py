@@ -348,7 +348,7 @@ def test_no_candidates_are_refused(candidates: int) -> None:
         SignBitIndex.build(VectorStore(clustered(20, 8)), candidates=candidates)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     n=st.integers(70, 400),
     width=st.integers(1, 40),
@@ -373,7 +373,7 @@ def test_of_rows_with_equal_bits_the_lowest_are_candidates(
             assert inside == alike[: len(inside)]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=8), seed=st.integers(0, 2**32 - 1))
 def test_guesses_do_not_depend_on_company(sizes: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -57,7 +57,7 @@ texts_of_few_letters = st.lists(st.text(st.sampled_from(_LETTERS), max_size=9), 
 any_texts = st.lists(st.text(max_size=9), min_size=1, max_size=8)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(names=texts_of_few_letters | any_texts, texts=texts_of_few_letters, ngrams=st.sampled_from(NGRAMS))
 @example(names=["a", "ab", "ab"], texts=["ab", "ab", "", "zz"], ngrams=(1, 2))
 @example(names=["a \t b", "A B"], texts=["a\tb", "a  b"], ngrams=(1, 2))
@@ -81,7 +81,7 @@ def shares_known(names: Sequence[str], texts: Sequence[str], ngrams: tuple[int, 
     return shares
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(names=texts_of_few_letters | any_texts, texts=texts_of_few_letters | any_texts, ngrams=st.sampled_from(NGRAMS))
 @example(names=["腎症"], texts=["ＩｇＡ腎症", "xxx腎症", "腎症"], ngrams=(1, 2))
 def test_unknown_ngrams_that_count_make_texts_longer(
@@ -98,7 +98,7 @@ def test_unknown_ngrams_that_count_make_texts_longer(
     np.testing.assert_array_equal(found, best[1])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     names=texts_of_few_letters,
     texts=texts_of_few_letters,
@@ -117,7 +117,7 @@ def test_a_search_finds_the_best_by_score_then_row(
     assert scores.dtype == np.float32
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     names=texts_of_few_letters,
     texts=texts_of_few_letters,
@@ -275,7 +275,7 @@ def test_written_in_parts_the_files_are_the_same(
     assert [array.tolist() for array in found] == [array.tolist() for array in expected]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     occurrences=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6)), max_size=60),
     cuts=st.lists(st.integers(0, 30), max_size=5),

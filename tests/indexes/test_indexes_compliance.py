@@ -111,7 +111,7 @@ def test_equals_loops(name: str, n: int, k: int) -> None:
     assert scores.dtype == np.float32
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     n=st.integers(1, 80),
     n_queries=st.integers(1, 6),

@@ -51,7 +51,7 @@ def make_index(name: str) -> IndexMaker:
     return shared.INDEXES[name]
 
 
-@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     n=st.integers(1, 80),
     n_queries=st.integers(1, 6),

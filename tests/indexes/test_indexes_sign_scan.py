@@ -18,7 +18,7 @@ from onoma.indexes import threads as indexes_threads
 from onoma.indexes.sign_scan import SignScanner
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     n=st.integers(1, 400),
     n_bytes=st.integers(1, 6),

@@ -62,7 +62,7 @@ def test_rows_and_parts_agree(precision: Precision) -> None:
     assert store.take(np.empty(0, np.int64)).shape == (0, 6)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     vectors=npst.arrays(
         np.float32,

@@ -87,7 +87,7 @@ def check_best(search: NameSearch, texts: Sequence[str], expected: Sequence[Sequ
         assert list(zip(-scores, rows, strict=True)) == sorted(zip(-scores, rows, strict=True))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     names=names_of_words,
     texts=names_of_words,
@@ -104,7 +104,7 @@ def test_bm25_of_names_without_words_finds_nothing() -> None:
     assert len(rows) == len(scores) == 0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     names=st.lists(st.text(max_size=8) | st.text(st.sampled_from("ab c"), max_size=8), min_size=1, max_size=8),
     texts=st.lists(st.text(max_size=8) | st.text(st.sampled_from("ab c"), max_size=8), min_size=1, max_size=4),

@@ -93,7 +93,7 @@ def test_beyond_the_examples_lies_their_edge() -> None:
     assert model.scores(far)[0] == model.scores(edge)[0]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(pairs=scored)
 @example(pairs=[(0.0, True), (-1e-05, False)])
 def test_platt_is_scikit_learns(pairs: list[tuple[float, bool]]) -> None:
@@ -132,7 +132,7 @@ def test_scores_that_mislead_give_one_confidence() -> None:
     assert IsotonicMap.fit(scores, correct)(scores) == pytest.approx(np.full(40, 21 / 42))
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(pairs=scored, asked=st.lists(st.floats(-60, 60), min_size=1, max_size=10))
 def test_isotonic_is_scikit_learns_with_the_two_examples_more(
     pairs: list[tuple[float, bool]], asked: list[float]
@@ -154,7 +154,7 @@ def test_a_step_at_an_end_says_on_how_many_it_rests() -> None:
     assert fit(np.array([9.5]))[0] == pytest.approx((1 / 11 + 20 / 21) / 2)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(pairs=scored, asked=st.lists(st.floats(-80, 80), min_size=2, max_size=30))
 @example(pairs=[(0.0, False), (0.0, True), (-2.0, False), (-3.0, False), (-(2.0**-52), False)], asked=[0.0, 0.0])
 def test_maps_rise_within_0_and_1(pairs: list[tuple[float, bool]], asked: list[float]) -> None:
@@ -208,7 +208,7 @@ def _reached(chances: DoubleArray) -> tuple[DoubleArray, DoubleArray]:
     return precision[::-1], (np.arange(1, len(ordered) + 1) / len(ordered))[::-1]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 1000),
     n=st.integers(90, 150),
@@ -228,7 +228,7 @@ def test_order_of_the_examples_changes_not_a_digit(seed: int, n: int, decimals: 
         )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(method=st.sampled_from(METHODS), rows=st.lists(st.tuples(*[st.floats(-1e6, 1e6)] * 3), min_size=1, max_size=20))
 def test_confidence_rises_with_the_score_and_stays_between_0_and_1(
     method: Method, rows: list[tuple[float, float, float]]

@@ -49,7 +49,7 @@ def loop_ece(groups: list[list[tuple[float, bool]]]) -> float:
     return error
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(pairs=judged, n_bins=st.integers(1, 20))
 def test_equal_width_is_guos_definition(pairs: list[tuple[float, bool]], n_bins: int) -> None:
     groups: list[list[tuple[float, bool]]] = [[] for _ in range(n_bins)]
@@ -63,7 +63,7 @@ def test_equal_width_is_guos_definition(pairs: list[tuple[float, bool]], n_bins:
     assert found == pytest.approx(loop_ece(groups), abs=1e-12)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(pairs=judged, n_bins=st.integers(1, 20))
 def test_equal_mass_puts_each_group_of_equals_where_its_middle_falls(
     pairs: list[tuple[float, bool]], n_bins: int
@@ -101,7 +101,7 @@ def test_calibrated_confidences_have_no_error_and_sure_mistakes_have_all() -> No
     assert expected_calibration_error(np.zeros(5), np.zeros(5, np.bool_), bins="equal-width") == 0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(pairs=judged, seed=st.integers(0, 100))
 def test_order_changes_nothing(pairs: list[tuple[float, bool]], seed: int) -> None:
     confidence, correct = arrays(pairs)
@@ -114,7 +114,7 @@ def test_order_changes_nothing(pairs: list[tuple[float, bool]], seed: int) -> No
         assert metric(confidence, correct) == metric(confidence[order], correct[order])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(pairs=judged)
 def test_brier_is_scikit_learns(pairs: list[tuple[float, bool]]) -> None:
     confidence, correct = arrays(pairs)
@@ -122,7 +122,7 @@ def test_brier_is_scikit_learns(pairs: list[tuple[float, bool]]) -> None:
     assert brier_score(confidence, correct) == pytest.approx(expected, abs=1e-12)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(pairs=judged)
 def test_the_curve_counts_what_is_kept(pairs: list[tuple[float, bool]]) -> None:
     curve = precision_coverage(*arrays(pairs))
@@ -135,7 +135,7 @@ def test_the_curve_counts_what_is_kept(pairs: list[tuple[float, bool]]) -> None:
         assert curve.coverage[place] == pytest.approx(len(kept) / len(pairs))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(pairs=judged, wish=st.sampled_from([0.5, 0.8, 1.0]), certainty=st.sampled_from([None, 0.5, 0.95]))
 def test_the_threshold_is_the_smallest_that_reaches_the_wish(
     pairs: list[tuple[float, bool]], wish: float, certainty: float | None
@@ -230,7 +230,7 @@ def test_what_is_no_curve_is_refused(
         PrecisionCoverage(thresholds, n_kept, n_right, n)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(pairs=st.lists(st.tuples(st.sampled_from([0.2, 0.5, 0.9]), st.booleans()), min_size=1, max_size=6))
 def test_risk_coverage_is_the_mean_over_all_orders_of_equals(pairs: list[tuple[float, bool]]) -> None:
     areas = []
@@ -248,7 +248,7 @@ def test_better_order_has_smaller_area() -> None:
     assert area_under_risk_coverage(good, correct) < area_under_risk_coverage(bad, correct)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     mentions=st.lists(
         st.tuples(st.integers(0, 10).map(lambda n: n / 10), st.sampled_from(["right", "wrong", "nil"])),
@@ -289,7 +289,7 @@ def test_a_share_of_none_or_all_lies_in_its_interval() -> None:
         assert wilson_interval(n, n)[1] == 1
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(n=st.integers(1, 200), part=st.floats(0, 1), level=st.sampled_from([0.8, 0.95, 0.99]))
 def test_wilson_is_scipys(n: int, part: float, level: float) -> None:
     right = round(part * n)

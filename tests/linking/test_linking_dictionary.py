@@ -129,7 +129,7 @@ def dictionary_of(entries: list[list[tuple[int, bool]]]) -> NameDictionary:
     )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(entries=dictionaries(), top_k=st.integers(1, 7), data=st.data())
 def test_ranking_equals_loops_and_is_never_settled_too_early(
     entries: list[list[tuple[int, bool]]], top_k: int, data: st.DataObject

@@ -19,7 +19,7 @@ Parts = dict[Stage, DoubleArray]
 scores_of = st.lists(st.sampled_from([0.0, 0.1, 0.1000000001, 0.5, 0.50001, 1.0, -0.2]), min_size=1, max_size=8)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(dense=scores_of, sparse=scores_of)
 def test_reciprocal_ranks_equal_loops(dense: list[float], sparse: list[float]) -> None:
     n = min(len(dense), len(sparse))
@@ -82,7 +82,7 @@ def test_ranks_do_not_see_what_rounding_does() -> None:
     assert ranks(np.array([0.5, 0.5 + 1e-8, 0.4, 0.9])).tolist() == [2, 2, 4, 1]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     dense=st.lists(scores_of.map(lambda scores: scores[0]), min_size=9, max_size=9),
     sparse=st.lists(scores_of.map(lambda scores: scores[0]), min_size=9, max_size=9),

@@ -15,7 +15,7 @@ from onoma.terminology import normalise
 words = st.text(st.sampled_from("aAbß-é \u0301É心\U0001f9e0."), max_size=4)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(strings=st.lists(words, max_size=12), wanted=words)
 def test_rows_are_those_of_the_equal_strings(strings: list[str], wanted: str) -> None:
     column = StringColumn.from_strings(strings)
@@ -24,7 +24,7 @@ def test_rows_are_those_of_the_equal_strings(strings: list[str], wanted: str) ->
         assert found.rows(text).tolist() == [row for row, string in enumerate(strings) if string == text]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(strings=st.lists(words, max_size=12, unique=True), wanted=words)
 def test_look_up_is_equality_exactly_and_more_loosely(strings: list[str], wanted: str) -> None:
     lookup = NameLookup(StringColumn.from_strings(strings))

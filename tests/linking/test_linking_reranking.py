@@ -97,7 +97,7 @@ def test_what_lies_deeper_keeps_its_place_behind(reranker: Reranker) -> None:
     assert by_default[4].concept_id == "E"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.lists(st.sampled_from(FOUR), unique=True, max_size=4), min_size=1, max_size=5),
     st.sampled_from([0.0, 0.01, 0.5, 1.0]),
@@ -134,7 +134,7 @@ def with_nil(reranker: Reranker, nil_score: float) -> Reranker:
     return changed
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.lists(st.sampled_from(FOUR), unique=True, max_size=4), min_size=1, max_size=4),
     st.sampled_from([0.0, 0.3, 1.0]),

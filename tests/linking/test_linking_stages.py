@@ -181,7 +181,7 @@ def test_fusion_equals_loops(
             )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     mention=st.sampled_from(MENTIONS) | st.text("acdehlorst 1-", min_size=1, max_size=12),
     stages=st.sampled_from(SUBSETS),

@@ -21,7 +21,7 @@ def test_saved_and_opened(tmp_path: Path, strings: list[str]) -> None:
     assert [column[position] for position in range(len(column))] == strings
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(strings=st.lists(st.text(max_size=5), max_size=8), begin=st.integers(-9, 9), end=st.integers(-9, 9))
 def test_behaves_as_a_list(strings: list[str], begin: int, end: int) -> None:
     column = StringColumn.from_strings(strings)

@@ -83,7 +83,7 @@ def random_release(folder: Path, rng: random.Random) -> Terminology:
     return release(folder, concepts, obsolete=obsolete)
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(seed=st.integers(0, 10_000))
 def test_any_change_equals_a_rebuild(seed: int, place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     rng, folder = random.Random(seed), tmp_path_factory.mktemp("any")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from onoma.errors import DamagedArtifactError
@@ -17,7 +17,6 @@ from onoma.mapping.keys import KEY_TYPE, find_keys, keys_of, rows_of_task, task_
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
-@settings(deadline=None)
 @given(mentions=st.lists(TEXTS, max_size=20), contexts=st.lists(TEXTS, min_size=20, max_size=20))
 def test_equal_texts_and_only_these_have_equal_keys(mentions: list[str], contexts: list[str]) -> None:
     alone = pl.DataFrame({"mention": mentions}, schema={"mention": pl.String})
@@ -37,7 +36,6 @@ def test_keys_are_the_same_in_every_version() -> None:
     ]
 
 
-@settings(deadline=None)
 @given(
     raw=st.lists(st.binary(min_size=16, max_size=16) | st.sampled_from([b"\0" * 16, b"\xff" * 16, b"a" + b"\0" * 15])),
     n_tasks=st.integers(1, 40),
@@ -54,7 +52,6 @@ def test_each_key_belongs_to_one_task(raw: list[bytes], n_tasks: int) -> None:
             assert number * n_tasks >> 128 == task
 
 
-@settings(deadline=None)
 @given(there=st.sets(st.binary(min_size=16, max_size=16)), wanted=st.sets(st.binary(min_size=16, max_size=16)))
 def test_keys_are_found(there: set[bytes], wanted: set[bytes]) -> None:
     keys, asked = np.array(sorted(there), KEY_TYPE), np.array(sorted(wanted), KEY_TYPE)

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mapping_data import Row, read_table, write_table
 
@@ -47,7 +47,6 @@ def cut(table: pl.DataFrame, places: Sequence[int]) -> list[pl.DataFrame]:
     return [table[begin:end] for begin, end in itertools.pairwise(bounds)]
 
 
-@settings(deadline=None)
 @given(
     rows=st.lists(st.tuples(st.none() | st.sampled_from(["", " ", "a", "é" * 9]), st.none() | st.text(max_size=3))),
     one=st.lists(st.integers(0, 30), max_size=5),

@@ -70,7 +70,7 @@ def as_set(mask: Tensor) -> oracle.Pairs:
 
 @pytest.mark.parametrize("name", LOSSES)
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 2**31), st.sampled_from(["all", "hard", "ms"]))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_values_are_those_of_the_definition(name: str, n_names: int, n_labels: int, seed: int, mining: str) -> None:
     loss, definition, _, settings_ = LOSSES[name]
     vectors, y = names(seed, n_names, n_labels)
@@ -197,7 +197,7 @@ def test_cosine_loss_agrees_with_pytorch_metric_learning() -> None:
 
 @pytest.mark.parametrize("name", LOSSES)
 @given(st.integers(2, 10), st.integers(1, 4), st.integers(0, 2**31))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_order_and_names_of_labels_do_not_matter(name: str, n_names: int, n_labels: int, seed: int) -> None:
     loss = LOSSES[name][0]
     vectors, y = names(seed, n_names, n_labels)

@@ -46,7 +46,7 @@ label_lists = st.lists(st.integers(0, 4), min_size=1, max_size=14)
 
 @pytest.mark.parametrize("name", MINERS)
 @given(label_lists, st.integers(0, 2**31), st.sampled_from([0.0, 0.1, 0.5]), st.booleans())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_masks_are_the_pairs_of_the_definition(
     name: str, labels: list[int], seed: int, margin: float, exclude: bool
 ) -> None:
@@ -65,7 +65,7 @@ def test_masks_are_the_pairs_of_the_definition(
 
 @pytest.mark.parametrize("name", MINERS)
 @given(label_lists, st.integers(0, 2**31), st.sampled_from([0.0, 0.5, 1.0]))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_ties_and_the_edge_of_the_margin_are_as_the_definition_says(
     name: str, labels: list[int], seed: int, margin: float
 ) -> None:
@@ -78,7 +78,7 @@ def test_ties_and_the_edge_of_the_margin_are_as_the_definition_says(
 
 
 @given(label_lists)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_no_mining_marks_every_pair_once(labels: list[int]) -> None:
     masks = all_pair_masks(torch.tensor(labels))
     n = len(labels)
@@ -127,7 +127,7 @@ def test_multi_similarity_miner_agrees_with_pytorch_metric_learning() -> None:
 
 @pytest.mark.parametrize("name", MINERS)
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=12), st.integers(0, 2**31))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_order_and_names_of_labels_do_not_matter(name: str, labels: list[int], seed: int) -> None:
     miner = MINERS[name][0]
     similarity, y = batch(seed, labels)

@@ -47,7 +47,7 @@ def pairs_of(made: PairSet) -> set[tuple[int, frozenset[str]]]:
     ),
     st.sampled_from(["pair", "column"]),
 )
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_classes_and_pairs(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]], classes: Any
 ) -> None:

@@ -39,7 +39,7 @@ names_of_concepts = st.lists(
 
 
 @given(names_of_concepts, st.integers(0, 1000))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_hidden_synonyms_keep_the_rules(
     tmp_path_factory: pytest.TempPathFactory, names: list[list[str]], seed: int
 ) -> None:
@@ -159,7 +159,7 @@ def test_a_language_is_in_a_list_and_there(tmp_path: Path) -> None:
         hold_out_synonyms(tmp_path / "t", n_names=1, languages=["xx"])
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     concepts=names_of_concepts, mentions=st.lists(st.sampled_from(["A", "b ", "e", "zz", " "]), min_size=1, max_size=4)
 )

@@ -90,7 +90,7 @@ rows_strategy = st.lists(
 
 
 @given(rows_strategy)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_every_mention_is_paired_with_every_other_name_of_its_concepts(
     terminology: Terminology, tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
 ) -> None:

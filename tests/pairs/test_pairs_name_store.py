@@ -33,7 +33,7 @@ def by_the_tokenizer(texts: list[str], max_tokens: int) -> list[list[int]]:
 
 @pytest.mark.parametrize("on_disk", [False, True])
 @given(st.lists(st.one_of(st.sampled_from(AWKWARD), st.text(max_size=30)), max_size=12), st.integers(3, 12))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_tokens_are_those_of_the_tokenizer(
     tmp_path_factory: pytest.TempPathFactory, on_disk: bool, texts: list[str], max_tokens: int
 ) -> None:
@@ -62,7 +62,7 @@ def test_saved_and_streamed_stores_are_the_same_files(tmp_path: Path, monkeypatc
 
 
 @given(st.lists(st.lists(st.sampled_from(["heart", "x1", "", "heart attacks"]), max_size=3), max_size=4))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_stores_are_put_one_after_the_other(tmp_path_factory: pytest.TempPathFactory, parts: list[list[str]]) -> None:
     stores = [NameStore.from_texts(part, small_tokenizer()) for part in parts]
     joined = NameStore.concatenate(stores, tmp_path_factory.mktemp("store"))

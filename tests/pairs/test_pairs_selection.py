@@ -49,7 +49,7 @@ def test_distinct_normalised_names_of_active_concepts(terminology: Terminology) 
     ]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["a", "b", "c", "", "ä"])), max_size=40), st.booleans())
 def test_the_first_of_equal_names_stays(rows_found: list[tuple[int, str]], hashes_collide: bool) -> None:
     rows_found = sorted(rows_found, key=lambda row: row[0])

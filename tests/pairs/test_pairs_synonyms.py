@@ -33,7 +33,7 @@ def is_plausible_chi_square(statistic: float, degrees: int) -> bool:
 
 
 @given(st.lists(st.integers(1, 9), max_size=12))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_below_the_cap_all_combinations_come(sizes: list[int]) -> None:
     pairs = synonym_pairs(labels_of(sizes), max_per_concept=100)
     assert sorted(map(tuple, pairs.tolist())) == sorted(itertools.chain(*all_pairs(sizes)))
@@ -42,7 +42,7 @@ def test_below_the_cap_all_combinations_come(sizes: list[int]) -> None:
 
 
 @given(st.lists(st.integers(1, 14), max_size=12), st.integers(1, 60), st.integers(0, 2**32))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_a_sample_is_of_the_right_size_distinct_and_from_the_concept(sizes: list[int], cap: int, seed: int) -> None:
     labels = labels_of(sizes)
     found = [tuple(pair) for pair in synonym_pairs(labels, max_per_concept=cap, seed=seed).tolist()]
@@ -113,7 +113,6 @@ def test_many_blocks_are_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(st.integers(0, 10**17))
-@settings(deadline=None)
 def test_numbers_and_pairs_are_one_to_one(number: int) -> None:
     first, second = (int(a[0]) for a in pair_of_number(np.array([number])))
     assert 0 <= first < second

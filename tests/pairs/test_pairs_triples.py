@@ -39,7 +39,7 @@ def make(folder: Path, relations: list[tuple[str, str, str]]) -> Terminology:
     ),
     st.sampled_from([None, ["isa"], ["ä", "isa"]]),
 )
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_relations_between_concepts_with_names(
     tmp_path_factory: pytest.TempPathFactory, relations: list[tuple[str, str, str]], wanted: list[str] | None
 ) -> None:

@@ -40,7 +40,7 @@ def concepts(replaced_by: dict[str, str | None]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SOURCE_CONCEPTS, orient="row")
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=st.lists(st.tuples(st.sampled_from("ABCDE"), st.integers(0, 3)), min_size=1, max_size=25))
 def test_order_of_names_against_loops(rows: list[tuple[str, int]]) -> None:
     numbered = [(concept, f"name {number}", preference) for number, (concept, preference) in enumerate(rows)]
@@ -122,7 +122,7 @@ def test_types_of_nobody() -> None:
     assert assemble(found, Reading(on_error="skip")).concepts["semantic_types"].to_list() == [["t", "u"]]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(successor=st.dictionaries(st.sampled_from("ABCDEF"), st.sampled_from("ABCDEFGH")))
 def test_circles(successor: dict[str, str]) -> None:
     codes: dict[str, str | None] = {code: successor.get(code) for code in "ABCDEF"}

@@ -227,7 +227,7 @@ def test_options_that_cannot_be(tmp_path: Path) -> None:
         read(tmp_path, PROFILE, languages="French (Canada)")
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     name=st.sampled_from(["hp-fr.babelon.tsv", "hp-fr.synonyms.tsv", "hp-cs.synonyms.tsv"]),
     start=st.integers(0, 150),

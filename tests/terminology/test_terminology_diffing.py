@@ -103,7 +103,7 @@ def order(row: Row) -> tuple[object, ...]:
     return CHANGES.index(change), code, *((text is not None, text or "") for text in (qualifier, old, new))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(old=TERMINOLOGY, new=TERMINOLOGY)
 @example(old=NAMED_BY_TWO, new=ONE_NAME)
 @example(old=ONE_NAME, new=NAMED_BY_TWO)
@@ -125,7 +125,7 @@ def test_a_diff_is_what_sets_say(
     assert json.loads(json.dumps(found.figures()))["counts"] == found.counts
 
 
-@settings(deadline=None, max_examples=5)
+@settings(max_examples=5)
 @given(content=TERMINOLOGY)
 def test_nothing_changes_by_itself(content: list[Record], tmp_path_factory: pytest.TempPathFactory) -> None:
     found = diff(tmp_path_factory.mktemp("diff"), content, content[::-1])  # the order of concepts is no change

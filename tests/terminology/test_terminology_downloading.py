@@ -382,7 +382,7 @@ def troubles(draw: st.DrawFn) -> list[tuple[str, int, int, bool]]:
     return draw(st.lists(kinds, max_size=6))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(troubles=troubles(), last=st.sampled_from([0, 1]), has_ranges=st.booleans())
 def test_whatever_happens_the_file_is_one_version(
     running_server: FileServer,

@@ -464,7 +464,7 @@ def by_lists(own: list[Record], others: list[list[Record]], by: Sequence[str]) -
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     own=small_terminologies().map(in_words),
     others=st.lists(small_terminologies().map(in_words), min_size=1, max_size=3),

@@ -85,7 +85,7 @@ def terminologies(
     return build()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(records=terminologies(NASTY, NASTY, ["en", "pt-BR", "und"]))
 def test_csv_carries_everything(records: list[Record], tmp_path_factory: pytest.TempPathFactory) -> None:
     report, before, after = round_trip(tmp_path_factory.mktemp("csv"), records, "csv")
@@ -121,7 +121,7 @@ def ontology_terms(records: list[Record]) -> list[Record]:
 
 
 @pytest.mark.parametrize("format", ["umls", "biosyn", "obographs"])
-@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(records=ANY | ORDINARY | ORDINARY.map(ontology_terms))
 @example(records=[Record("C1", [Name("heart", "en", "", "")], relations=[("is_a", "C1", "")])])  # of itself
 def test_nothing_is_lost_silently(format: str, records: list[Record], tmp_path_factory: pytest.TempPathFactory) -> None:

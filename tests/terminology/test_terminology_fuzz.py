@@ -22,7 +22,7 @@ def test_spoilt_input_is_read_or_refused_in_words(
         monkeypatch.syspath_prepend(folder)
     assert read_spoilt(SAMPLES[name], source, files, folder) == {"strict: read": 1, "skip: read": 1}
 
-    @settings(max_examples=5, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=5, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def run(data: st.DataObject) -> None:
         read_spoilt(SAMPLES[name], source, data.draw(spoilt(files)), folder)

@@ -39,7 +39,7 @@ def information(concepts: list[list[str]], *, obsolete: frozenset[int] = frozens
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(concepts=names_of_concepts, obsolete=st.frozensets(st.integers(0, 7)))
 def test_against_counting_in_loops(concepts: list[list[str]], obsolete: frozenset[int]) -> None:
     info = information(concepts, obsolete=obsolete)

@@ -98,7 +98,7 @@ def test_key_that_no_line_has(tmp_path: Path) -> None:
         read(tmp_path, '{"id": 1, "labell": "x", "aliases": "y"}\n')
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(rows=st.lists(st.tuples(st.text('aé"\\\n\r,\u2028 ', min_size=1).filter(str.strip)), min_size=1, max_size=4))
 def test_what_json_writes_is_read(rows: list[tuple[str]], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("json")

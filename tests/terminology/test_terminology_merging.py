@@ -63,7 +63,7 @@ def related(parts: list[list[Record]]) -> tuple[list[tuple[str, ...]], list[tupl
     return list(dict.fromkeys(relations)), list(dict.fromkeys(references))
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(parts=st.lists(TERMINOLOGY, min_size=1, max_size=3))
 def test_a_merge_is_the_union(parts: list[list[Record]], tmp_path_factory: Place) -> None:
     found = content(merged(parts, tmp_path_factory))
@@ -77,7 +77,7 @@ def test_a_merge_is_the_union(parts: list[list[Record]], tmp_path_factory: Place
     assert [(code[row[0]], *row[1:]) for row in found["cross_references"]] == references  # type: ignore[call-overload]
 
 
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(parts=st.lists(TERMINOLOGY, min_size=3, max_size=3))
 def test_merging_is_idempotent_and_associative(parts: list[list[Record]], tmp_path_factory: Place) -> None:
     folder = tmp_path_factory.mktemp("merge")

@@ -107,7 +107,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(graph=graphs())
 def test_joining_follows_its_rules(graph: Graph) -> None:
     owners = [
@@ -126,7 +126,7 @@ def test_joining_follows_its_rules(graph: Graph) -> None:
     assert joining.named_by.tolist() == [named_by[concept] for concept in range(len(graph.keys))]
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(
     parts=st.lists(small_terminologies([*CODES, "a:1"]), min_size=1, max_size=3),
     relations=st.sampled_from([[EXACT], [EXACT, "xref"], ["xref", "closeMatch", EXACT]]),
@@ -166,7 +166,7 @@ def test_nothing_is_lost_in_a_joined_concept(
     assert not vanished & set(terminology.concepts().collect()["replaced_by"].drop_nulls())
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(n_nodes=st.integers(1, 12), edges=st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=15))
 def test_components_against_a_naive_closure(n_nodes: int, edges: list[tuple[int, int]]) -> None:
     edges = [edge for edge in edges if max(edge) < n_nodes]

@@ -341,7 +341,7 @@ def read_trees(folder: Path, trees: dict[str, list[str]]) -> SourceTables:
         max_size=8,
     )
 )
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_hierarchy_against_an_oracle(tmp_path_factory: pytest.TempPathFactory, trees: dict[str, list[str]]) -> None:
     owners = {number: code for code, numbers in trees.items() for number in numbers}  # each number belongs to one
     trees = {code: sorted({n for n in numbers if owners[n] == code}) for code, numbers in trees.items()}

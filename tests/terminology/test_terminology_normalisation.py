@@ -39,7 +39,7 @@ AWKWARD = [
 
 
 @pytest.mark.parametrize("preset", NORMALISATION_PRESETS)
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(texts=st.lists(st.one_of(TEXT, st.text(SPACES + "aB-́Σ", max_size=12)), max_size=8))
 @example(texts=AWKWARD)
 def test_column_and_text_agree(preset: str, texts: list[str]) -> None:
@@ -49,7 +49,7 @@ def test_column_and_text_agree(preset: str, texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("preset", NORMALISATION_PRESETS)
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(text=TEXT)
 def test_idempotent(preset: str, text: str) -> None:
     once = normalise(text, preset)
@@ -65,7 +65,7 @@ def test_every_character_of_the_basic_plane() -> None:
         assert [normalise(text, preset) for text in found] == found
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(text=TEXT)
 def test_what_the_presets_mean(text: str) -> None:
     assert normalise(text, "sapbert") == re.sub(r"\s+", " ", re.sub("i\u0307+", "i", text.lower())).strip()
@@ -134,13 +134,13 @@ def coder_as_released(text: str) -> str:
     return " ".join(kept.replace("-", " ").split())
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(text=st.one_of(TEXT, st.text(SPACES + "aB!/:@[`{~_é—“", max_size=12)))
 def test_biosyn_is_what_its_description_says(text: str) -> None:
     assert normalise(text, "biosyn") == biosyn_by_description(text)
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(words=st.lists(st.sampled_from(["nos", "NOS", "(", ")", "-", " ", "\t", "x", "É", "nos ", " nos"]), max_size=12))
 @example(words=["tumour-nos"])
 @example(words=["nos nos"])

@@ -493,7 +493,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     lines=st.lists(st.one_of(PIECES, PIECES, PIECES, st.text(max_size=8)), max_size=14),
     on_error=st.sampled_from(["strict", "skip"]),

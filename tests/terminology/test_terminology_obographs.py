@@ -306,7 +306,7 @@ def walked(value: object, depth: int, place: tuple[str | int, ...] = ()) -> list
     return [found for key, inner in items for found in walked(inner, depth, (*place, key))]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(value=JSON, depth=st.integers(0, 4), indent=st.sampled_from([None, 0, 2]), block_bytes=st.integers(1, 9))
 def test_values_of_a_document(
     value: object,
@@ -331,7 +331,7 @@ SMALL = json.dumps(
 )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     start=st.integers(0, len(SMALL)),
     length=st.integers(0, 30),

@@ -56,7 +56,7 @@ def test_quotes_belong_to_names(tmp_path: Path) -> None:
         unique=True,
     )
 )
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 def test_any_text_is_a_name(names: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("omop")
     rows = [concept(str(number), name, "V", str(number)) for number, name in enumerate(names, 1)]

@@ -586,7 +586,7 @@ PIECES = [
 ]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     name=st.sampled_from(list(SMALL)),
     start=st.integers(0, 700),

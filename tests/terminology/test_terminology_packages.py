@@ -188,7 +188,7 @@ TERM = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     terms=st.dictionaries(st.text(max_size=4), st.one_of(TERM, TERM, JSON), max_size=4),
     on_error=st.sampled_from(["strict", "skip"]),

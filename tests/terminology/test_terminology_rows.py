@@ -104,7 +104,7 @@ def test_biosyn_bad_lines(line: str, problem: str, tmp_path: Path) -> None:
         read(tmp_path, "biosyn", "d.txt", line, on_error="skip")
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     data=st.one_of(st.binary(max_size=60), st.text("ab|\n\r\0 ", max_size=40).map(str.encode)),
     on_error=st.sampled_from(["strict", "skip"]),
@@ -473,7 +473,7 @@ CELL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r
 )
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(rows=st.lists(st.tuples(CELL.map(str.strip), CELL), min_size=1, max_size=6))
 def test_whatever_csv_writes_is_read(rows: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> None:
     text = io.StringIO()
@@ -485,7 +485,7 @@ def test_whatever_csv_writes_is_read(rows: list[tuple[str, str]], tmp_path_facto
     assert named(terminology) == {code: list(dict.fromkeys(names)) for code, names in expected.items()}
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     data=st.one_of(
         st.binary(max_size=60), st.text('id,name\n"\r1', max_size=40).map(lambda text: ("id,name\n" + text).encode())

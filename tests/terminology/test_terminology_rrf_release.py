@@ -73,7 +73,7 @@ def test_rows_of_pieces_are_counted_through(tmp_path: Path) -> None:
     assert (caught.value.path, caught.value.line) == (archive / inside, 8)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(n_pieces=st.integers(1, 26), is_plain=st.booleans())
 def test_any_number_of_pieces(n_pieces: int, is_plain: bool, tmp_path_factory: pytest.TempPathFactory) -> None:
     tmp_path = tmp_path_factory.mktemp("pieces")

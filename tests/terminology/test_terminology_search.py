@@ -128,7 +128,7 @@ def test_nothing_to_search_for(terminology: Terminology) -> None:
         terminology.search("\udcff")
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     query=st.text("abAB .", min_size=1, max_size=3),
     names=st.lists(st.text("abAB .", min_size=1, max_size=5), min_size=1, max_size=8),

@@ -101,7 +101,7 @@ def test_state_at_a_day(tmp_path: Path) -> None:
     ),
     day=st.integers(0, 5),
 )
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 def test_state_is_the_last_row_up_to_the_day(
     rows: list[tuple[int, int, bool, str]], day: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

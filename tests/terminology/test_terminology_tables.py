@@ -51,7 +51,7 @@ def tables(
 SMALL = [("A", ["Heart attack", "MI"]), ("B", ["heart  ATTACK", "Angina"]), ("C", [])]
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     concepts=st.lists(st.tuples(TEXT, st.lists(TEXT, max_size=4)), min_size=1, max_size=6, unique_by=lambda c: c[0]),
     types=st.lists(TEXT, max_size=3),

@@ -266,7 +266,7 @@ def test_bad_row_far_into_the_file(tmp_path: Path) -> None:
     assert terminology.concepts().collect()["concept_id"].is_sorted()
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     data=st.lists(
         st.one_of(

@@ -194,7 +194,7 @@ def test_drug_without_a_name_of_its_own_gets_none(tmp_path: Path) -> None:
     assert named(terminology) == {"C2": ["Brand"]}
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     pairs=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.booleans()), max_size=12),
     sizes=st.lists(st.integers(1, 3), min_size=6, max_size=6),

@@ -141,7 +141,7 @@ def test_what_is_not_xml(case: str, block_bytes: int, tmp_path: Path, monkeypatc
 
 
 @given(cut=st.integers(0, 1000), block_bytes=st.sampled_from([1, 7, 64, 100_000]))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_a_document_cut_off_anywhere_is_refused(
     cut: int, block_bytes: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -329,7 +329,7 @@ def spoil(root: etree._Element, data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_spoilt_documents_end_well_or_with_our_error(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -13,7 +13,7 @@ from onoma.training.optimiser_step import learning_rate_factor
 from onoma.types import FloatArray, RowArray
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(n_pairs=st.integers(1, 40), batch_pairs=st.integers(2, 12), seed=st.integers(0, 5))
 def test_every_epoch_visits_each_pair_once(n_pairs: int, batch_pairs: int, seed: int) -> None:
     pairs = np.arange(2 * n_pairs).reshape(n_pairs, 2)

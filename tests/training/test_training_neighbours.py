@@ -84,7 +84,7 @@ def nearest_by_loops(
     return answers
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 1000),
     n_names=st.integers(2, 40),
