@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import json
 import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
+from importing import imported
 from sample import DEFINITION, NAMES, Sample
 from terminology_samples import SAMPLES, TEXT_SAMPLES
 
@@ -261,3 +263,54 @@ def test_every_format_describes_itself() -> None:
 def test_everything_is_an_onoma_error(sample: Sample, tmp_path: Path) -> None:
     with pytest.raises(OnomaError):
         run(sample, str(tmp_path), tmp_path / "out")
+
+
+_IAO, _EFO = "http://purl.obolibrary.org/obo/IAO_0000118", "http://www.ebi.ac.uk/efo/alternative_term"
+_SKOS = "http://www.w3.org/2004/02/skos/core#"
+_ALTERNATIVE = {
+    "x.obo": 'format-version: 1.4\n\n[Term]\nid: X:1\nname: a\nproperty_value: IAO:0000118 "b \\"c\\"" xsd:string\n'
+    f'property_value: {_IAO} "d" xsd:string\nproperty_value: skos:altLabel " e" xsd:string\n'
+    'property_value: EFO:alternative_term "f" xsd:string\nproperty_value: skos:hiddenLabel "g" xsd:string\n'
+    'property_value: IAO:0000112 "an example of usage" xsd:string\nproperty_value: IAO:0000118 X:2\n',
+    "x.json": json.dumps(
+        {
+            "graphs": [
+                {
+                    "nodes": [
+                        {
+                            "id": "http://purl.obolibrary.org/obo/X_1",
+                            "lbl": "a",
+                            "type": "CLASS",
+                            "meta": {
+                                "basicPropertyValues": [
+                                    {"pred": _IAO, "val": 'b "c"'},
+                                    {"pred": _IAO, "val": "d"},
+                                    {"pred": _SKOS + "altLabel", "val": " e"},
+                                    {"pred": _EFO, "val": "f"},
+                                    {"pred": _SKOS + "hiddenLabel", "val": "g"},
+                                    {"pred": _IAO.replace("118", "112"), "val": "an example of usage"},
+                                ]
+                            },
+                        }
+                    ]
+                }
+            ]
+        }
+    ),
+    "x.ttl": f"<http://purl.obolibrary.org/obo/X_1> a <http://www.w3.org/2002/07/owl#Class> ; "
+    f'<http://www.w3.org/2000/01/rdf-schema#label> "a" ; <{_IAO}> """b "c\\"""" , "d" ; <{_SKOS}altLabel> " e" ; '
+    f'<{_EFO}> "f" ; <{_SKOS}hiddenLabel> "g" ; <{_IAO.replace("118", "112")}> "an example of usage" .',
+}
+
+
+@pytest.mark.parametrize("file", _ALTERNATIVE)
+@pytest.mark.parametrize(("scopes", "more"), [("all", [("related_synonym", "g")]), ("exact", [])])
+def test_alternative_terms_are_names_in_every_form_of_an_ontology(
+    file: str, scopes: str, more: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    (tmp_path / file).write_text(_ALTERNATIVE[file], encoding="utf-8")
+    kind = {"x.obo": "obo", "x.json": "obographs", "x.ttl": "owl"}[file]
+    terminology, _ = imported(kind, tmp_path / file, tmp_path / "out", scopes=scopes)
+    exact = [("exact_synonym", text) for text in ('b "c"', "d", "e", "f")]
+    names = terminology.names().select("term_type", "text").collect().rows()
+    assert sorted(names) == sorted([("label", "a"), *exact, *more])

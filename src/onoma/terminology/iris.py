@@ -21,6 +21,26 @@ OBO = "http://purl.obolibrary.org/obo/"
 OBO_IN_OWL = "http://www.geneontology.org/formats/oboInOwl#"
 SKOS = "http://www.w3.org/2004/02/skos/core#"
 
+SYNONYM_PROPERTIES: Mapping[str, str] = MappingProxyType(
+    {
+        OBO + "IAO_0000118": "exact",
+        SKOS + "altLabel": "exact",
+        SKOS + "hiddenLabel": "related",
+        "http://www.ebi.ac.uk/efo/alternative_term": "exact",
+        "http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl#P90": "exact",
+    }
+)
+"""Properties other than those of oboInOwl whose values are names, and the scope of these: alternative term, ..."""
+
+_SYNONYM_PROPERTIES_IN_OBO = {
+    "IAO:0000118": "exact",
+    "skos:altLabel": "exact",
+    "skos:hiddenLabel": "related",
+    "EFO:alternative_term": "exact",
+    "NCIT:P90": "exact",
+    **SYNONYM_PROPERTIES,
+}
+
 NAMESPACES: Mapping[str, str] = MappingProxyType(
     {
         "http://www.ebi.ac.uk/efo/EFO_": "EFO",
@@ -151,6 +171,16 @@ def mapping_relation(properties_or_sources: Iterable[str]) -> str:
         if relation:
             return relation
     return "xref"
+
+
+def scope_of_values(property_name: str) -> str | None:
+    """The scope of the names that the values of a property are, given as IRI or as in OBO files; None: they are none.
+
+    Example:
+        >>> scope_of_values("http://purl.obolibrary.org/obo/IAO_0000118"), scope_of_values("skos:hiddenLabel")
+        ('exact', 'related')
+    """
+    return _SYNONYM_PROPERTIES_IN_OBO.get(property_name)
 
 
 def synonym_type(scope: str, type_of_synonym: str = "") -> str:

@@ -21,7 +21,9 @@ equivalent_to          a relation "equivalent_to"; to what is no concept here a 
 xref                   a cross-reference: exactMatch, broadMatch, narrowMatch or relatedMatch where the qualifier
                        ``source`` (MONDO:equivalentTo, skos:narrowMatch) or the header (treat-xrefs-as-equivalent,
                        -is_a, -has-subclass) says so, else "xref"
-property_value         skos:exactMatch, closeMatch, ... cross-references; others but IAO:0100001 are not read
+property_value         skos:exactMatch, closeMatch, ... cross-references; IAO:0000118 (alternative term), skos:altLabel,
+                       EFO:alternative_term a name as an exact synonym is, skos:hiddenLabel as a related one; others
+                       but IAO:0100001 are not read
 namespace              the semantic type (the header's default-namespace where a term has none)
 def                    a definition
 =====================  ===========================================================================================
@@ -57,7 +59,7 @@ from onoma.files.text_files import (
     reject_line,
 )
 from onoma.terminology.assembly import SourceTables
-from onoma.terminology.iris import code_maker, mapping_relation, relation_name, synonym_type
+from onoma.terminology.iris import code_maker, mapping_relation, relation_name, scope_of_values, synonym_type
 from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.ontology import (
     XREF,
@@ -257,6 +259,16 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
             add_successor(term, _unescaped(clause.property_value.value), _CODE_OF, reading)
         elif relation != XREF:
             term.cross_references.append((relation, _code(clause.property_value.value)))
+        else:
+            _add_alternative_term(term, clause.property_value, scopes)
+
+
+def _add_alternative_term(term: OntologyTerm, statement: Any, scopes: Mapping[str, str]) -> None:
+    import fastobo
+
+    scope = (scope_of_values(_unescaped(statement.relation)) or "").upper()
+    if scope in scopes and isinstance(statement, fastobo.pv.LiteralPropertyValue):
+        term.synonyms.append(Synonym(statement.value.strip(), synonym_type(scopes[scope])))
 
 
 def _holds(clause: Any) -> bool:

@@ -17,7 +17,9 @@ meta.basicPropertyValues        by ``pred``: IAO_0100001 (term replaced by) is `
                                 each a choice, as consider is, and counted; consider a relation "consider";
                                 hasAlternativeId an obsolete concept without names, replaced by this one;
                                 hasOBONamespace the semantic type (the graph's hasDefaultNamespace where a node has
-                                none); skos:exactMatch, ... a cross-reference
+                                none); skos:exactMatch, ... a cross-reference; IAO_0000118 (alternative term),
+                                skos:altLabel, efo:alternative_term a name as an exact synonym is, skos:hiddenLabel
+                                as a related one
 ==============================  ===================================================================================
 
 An edge becomes a relation: "is_a", or the name of the property that its ``pred`` is (``shorthand`` of the PROPERTY
@@ -57,6 +59,7 @@ from onoma.terminology.iris import (
     last_part,
     mapping_relation,
     relation_name,
+    scope_of_values,
     synonym_type,
 )
 from onoma.terminology.readers.format import Format
@@ -172,6 +175,7 @@ class _Document:
         self._file, self._reading = file, reading
         self._wanted = WantedPrefixes(options, reading)
         self._code_of = code_maker(options.iri_prefixes)
+        self._scopes = options.scopes
         self._term_types = {f"has{scope.capitalize()}Synonym": scope for scope in options.scopes}
         self._edges = Columns(SOURCE_RELATIONS)
         self._equivalents: list[tuple[list[str], int | None]] = []
@@ -314,6 +318,8 @@ class _Document:
             term.alternative_ids.append(code)
         elif name == "hasOBONamespace":
             term.semantic_types.append(statement.val)
+        elif (scope := scope_of_values(statement.pred)) in self._scopes:
+            term.synonyms.append(Synonym(statement.val.strip(), synonym_type(scope)))
         elif mapping_relation([name]) != XREF:
             term.cross_references.append((mapping_relation([name]), code))
 
