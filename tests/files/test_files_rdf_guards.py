@@ -91,6 +91,15 @@ def test_texts_without_end(text: str, n_bytes: int, monkeypatch: pytest.MonkeyPa
         assert (problem is None) == (length == 90), problem
 
 
+@pytest.mark.parametrize("n_bytes", [1, 10, 99, 1000])
+def test_a_tag_without_end(n_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser lets a value have tags in it, which would be looked at over and over."""
+    monkeypatch.setattr(rdf_guards, "MAX_TEXT_BYTES", 100)
+    for count in (20, 60):
+        problem = problem_of(XmlGuard(), b"<a b='" + b"<c>" * count, n_bytes)
+        assert (problem is None) == (count == 20), problem
+
+
 @pytest.mark.parametrize(
     ("entity", "is_refused"),
     [

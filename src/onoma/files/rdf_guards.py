@@ -15,7 +15,7 @@ from pyoxigraph import RdfFormat
 MAX_ENTITY_CHARACTERS = 400
 """Entities of ontologies stand for the beginnings of IRIs; a longer one is made to swell."""
 MAX_TEXT_BYTES = 8 << 20
-"""Without any tag between; with the entities in it, it may swell to a hundred times that."""
+"""Without any tag between; with the entities in it, it may swell to a hundred times that. A tag has no more either."""
 MAX_DEPTH = {"triples within triples": 100, "JSON": 100, "XML": 5000}
 
 _ENTITY = re.compile(rb"<!ENTITY\s+(%?)\s*([\w.-]+)\s+(?:(SYSTEM|PUBLIC)|\"([^\"]*)\"|'([^']*)')", re.DOTALL)
@@ -147,7 +147,8 @@ class XmlGuard(Guard):
             tag = _TAG.match(data, found.start())
             if tag is None:
                 self._open_tag = data[found.start() :]
-                return None
+                is_long = len(self._open_tag) > MAX_TEXT_BYTES
+                return f"a tag of more than {MAX_TEXT_BYTES >> 20} MiB" if is_long else None
             end = tag.end()
             if tag[0] == b"<!":
                 self._doctype_depth = 1
