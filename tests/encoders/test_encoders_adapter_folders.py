@@ -245,6 +245,20 @@ def test_the_base_lower_cases_as_it_did_in_training(base: Path, tmp_path: Path, 
     assert join_adapter(tmp_path / "a", tmp_path / "whole", base=base).lower_case
 
 
+@pytest.mark.parametrize("lower_cases", [False, True])
+def test_an_adapter_that_does_not_say_it_lower_cases_as_its_base(base: Path, tmp_path: Path, lower_cases: bool) -> None:
+    (base / "sentence_bert_config.json").write_text(json.dumps({"do_lower_case": lower_cases}))
+    save_adapter(trained(base, "lora"), tmp_path / "a")
+    file = tmp_path / "a" / ADAPTER_ABOUT_NAME
+    said = json.loads(file.read_text())
+    assert said.pop("lower_case") is lower_cases
+    file.write_text(json.dumps(said))
+    refit(tmp_path / "a")
+    again = load_adapter(tmp_path / "a", base)
+    assert again.source is not None
+    assert again.source.lower_case is lower_cases
+
+
 def test_an_adapter_json_that_describes_none_is_refused_in_a_line(base: Path, tmp_path: Path) -> None:
     save_adapter(trained(base, "lora"), tmp_path / "a")
     (tmp_path / "a" / ADAPTER_ABOUT_NAME).write_text('{"kind": "other"}')

@@ -69,8 +69,8 @@ class AdapterAbout(BaseModel):
     tokenizer_fingerprint: str
     pooling: Pooling
     max_tokens: int
-    lower_case: bool
-    """See `onoma.encoders.folders.EncoderFolder`; no part of the tokeniser."""
+    lower_case: bool | None = None
+    """See `onoma.encoders.folders.EncoderFolder`; no part of the tokeniser. Unset: as the base does."""
     width: int
     """Of the encoder."""
     parameters: int
@@ -262,7 +262,7 @@ def load_adapter(folder: str | Path, base: str | Path | None = None) -> PackedEn
     both = found.weights_sha256 + sha256_file(path / ADAPTER_WEIGHTS_NAME)
     source = dataclasses.replace(
         found,
-        lower_case=about.lower_case,
+        lower_case=found.lower_case if about.lower_case is None else about.lower_case,
         weights=(),  # nobody shall take the base's files for this encoder's
         onnx=None,
         is_own=False,
