@@ -127,12 +127,19 @@ def test_vectors_that_other_tools_cut_are_refused(theirs: Path) -> None:
         read_folder(theirs)
 
 
-def test_an_encoder_that_cuts_off_beginnings_is_refused(theirs: Path, tmp_path: Path) -> None:
+def test_an_encoder_that_cuts_off_beginnings_cuts_off_ends_here(theirs: Path) -> None:
+    """As of most names nothing is cut off, it is of use."""
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    before = open_encoder(theirs).encode([LONG, "lung"])
     changed(theirs / "tokenizer_config.json", truncation_side="left")
-    with pytest.raises(InputError, match=r"cuts off the beginning.*truncation_side left"):
-        read_folder(theirs)
+    with pytest.warns(UserWarning, match=r"cut off the beginning \(truncation_side left\), Onoma the end"):
+        found = open_encoder(theirs).encode([LONG, "lung"])
+    np.testing.assert_array_equal(found, before)
+    expected = sentence_transformers.SentenceTransformer(str(theirs), device="cpu").encode([LONG, "lung"])
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-5)
+    assert np.abs(found[0] - expected[0]).max() > 1e-3
     changed(theirs / "sentence_bert_config.json", processor_kwargs={"truncation_side": "right"})
-    assert read_folder(theirs).max_tokens == 14
+    assert read_folder(theirs).max_tokens == 14  # and says nothing
 
 
 def test_long_names_are_cut_alike_by_who_opens_what_was_saved(tmp_path: Path) -> None:

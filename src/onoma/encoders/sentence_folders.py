@@ -5,6 +5,7 @@ A plain folder of transformers has none of these files and says nothing.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,20 +69,17 @@ def read_sentence_settings(folder: Path) -> SentenceSettings:
 def _longest_text(model_path: Path, settings: dict[str, Any]) -> int:
     """Where texts are cut, by the first that says it: options of the tokeniser, the setting, the tokeniser itself.
 
-    Where nobody does, what the model has positions for is the limit.
-
-    Raises:
-        InputError: what is cut off is the beginning.
+    Where nobody does, what the model has positions for is the limit. What is cut off is the end, whatever is said: who
+    wants the beginning cut off is warned.
     """
     # The earlier name of the two takes the place of the later one.
     options = settings.get("tokenizer_args" if "tokenizer_args" in settings else "processor_kwargs") or {}
     of_tokeniser = read_json(model_path / "tokenizer_config.json", missing_is_empty=True) or {}
     if options.get("truncation_side", of_tokeniser.get("truncation_side")) == "left":
-        raise InputError(
-            "of long texts this encoder cuts off the beginning, where Onoma cuts off the end",
-            path=model_path / "tokenizer_config.json",
-            found="truncation_side left",
-            fix='set truncation_side to "right" if the end of long names is to be cut off',
+        warnings.warn(
+            f"{model_path / 'tokenizer_config.json'}: of texts that are too long other tools cut off the beginning "
+            "(truncation_side left), Onoma the end; vectors of these differ, all others are the same.",
+            stacklevel=2,
         )
     for longest in (
         options.get("model_max_length"),
