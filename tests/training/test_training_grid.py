@@ -663,6 +663,16 @@ def test_a_grid_does_not_go_on_from_another_base_of_that_name(place: Path, tmp_p
     assert go("1e-2", base="copied/besides")[0].status == "done"
 
 
+def test_a_grid_of_bases_goes_on_with_more_of_the_same_name(place: Path, tmp_path: Path) -> None:
+    """Its combinations are told apart by their names."""
+    bases = [str(tiny_encoder(tmp_path / where / "mine", seed=number)) for number, where in enumerate("abc")]
+    for count in (1, 3):
+        grid = Grid("g", "", ({"base": tuple(bases[:count])},))
+        rest = {key: value for key, value in overrides(place).items() if key != "base"}
+        made = train_grid("quickstart", grid, tmp_path / "out", overrides=rest, terminology=place / "t")
+        assert [one.status for one in made] == ["done"] * count
+
+
 def test_bases_that_the_pairs_do_not_fit_are_refused_before_anything_is_written(place: Path, tmp_path: Path) -> None:
     other = tiny_encoder(tmp_path / "other", extra_tokens=["extra"])
     pairs = build_pairs(Terminology.open(place / "t"), locate_tokenizer(str(place / "base")), tmp_path / "pairs")

@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -234,7 +234,8 @@ def train_combinations(
     out = checked_path(out)
     ensure_named(out, "folder")
     keys = list(dict.fromkeys(key for combination in found for key in combination.settings))
-    with processes(found[0].recipe.config.device), _alone(out, made_from) as recorded:
+    unnamed = {combination.recipe.config.base for combination in found if "base" not in combination.settings}
+    with processes(found[0].recipe.config.device), _alone(out, made_from, unnamed) as recorded:
         tell = by_main(on_event)
         table = {made.name: made for made in broadcast([state_of(out, combination, keys) for combination in found])}
         finished = sum(made.status == DONE for made in table.values())
@@ -289,8 +290,13 @@ def train_combinations(
 
 
 @contextlib.contextmanager
-def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _alone(out: Path, made_from: Mapping[str, Any], unnamed: Set[str]) -> Iterator[Mapping[str, Any]]:
     """The grid's folder, for this process (and those that train with it) alone.
+
+    Args:
+        out: The folder.
+        made_from: See `train_combinations`.
+        unnamed: Bases that no name of a combination tells.
 
     Yields:
         ``made_from``, and bases of combinations that were in the grid's table before.
@@ -314,7 +320,7 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[Mapping[str, Any
             # What a combination that was killed after saving left is not in the table yet.
             is_there = any(out.glob("*.run")) or any(out.glob(f"*/{MANIFEST_NAME}"))
             has_begun = is_there or any(one.status != WAITING for one in written.combinations)
-            differing = _differing(known, json.loads(json.dumps(made_from)))
+            differing = _differing(known, json.loads(json.dumps(made_from)), unnamed)
         except (AttributeError, TypeError, ValueError):
             raise ArtifactExistsError(
                 f"{out} holds a {REPORT_NAME} that is no grid's, or a damaged one; write to another place."
@@ -340,19 +346,20 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[Mapping[str, Any
         lock.release()
 
 
-def _differing(known: Mapping[str, Any], made_from: Mapping[str, Any]) -> list[str]:
+def _differing(known: Mapping[str, Any], made_from: Mapping[str, Any], unnamed: Set[str]) -> list[str]:
     """What two grids are not on alike; a base that only one of them has is no difference.
 
-    Unless another was called so by what was trained from it: then nobody could tell which of the two that was.
+    Unless it is ``unnamed`` and another was called so by what was trained from it: then nobody could tell which of the
+    two that was.
     """
     keys = {*known, *made_from} - {_BASES}
     before = known.get(_BASES, {})
     called = {without_path(name): fingerprint for name, fingerprint in before.items()}
-    bases = [
-        name
-        for name, fingerprint in made_from.get(_BASES, {}).items()
-        if before.get(name, called.get(without_path(name), fingerprint)) != fingerprint
-    ]
+    bases = []
+    for name, fingerprint in made_from.get(_BASES, {}).items():
+        same_name = called.get(without_path(name), fingerprint) if name in unnamed else fingerprint
+        if before.get(name, same_name) != fingerprint:
+            bases.append(name)
     return sorted(key for key in keys if known.get(key) != made_from.get(key)) + [f"the base {name}" for name in bases]
 
 
