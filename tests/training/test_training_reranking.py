@@ -17,6 +17,8 @@ from safetensors.torch import load_file
 
 from onoma.artifacts import open_artifact, verify_artifact
 from onoma.encoders.cross_encoder_model import new_cross_encoder
+from onoma.encoders.folders import Origin
+from onoma.encoders.reranker_card import reranker_card
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError
 from onoma.linking import Link, Linker, add_reranker, build_linker
 from onoma.linking.reranking import Reranked, Reranker
@@ -131,6 +133,28 @@ def test_the_card_says_what_the_folder_holds(base: Path, tmp_path: Path) -> None
     assert "| 2 | a \\| b | " in card.text
     assert str(tmp_path) not in card.content
     assert "\n# odd \\| \\*name\\*\n" in card.text
+
+
+ORIGINS = {
+    "of the hub": (Origin(hub_id="a/b", licence="mit"), "tiny (a/b), licence mit", None),
+    "trained from one of the hub": (
+        Origin(base="b", base_hub_id="a/b", base_licence="mit"),
+        "tiny",
+        "a/b, licence mit",
+    ),
+    "unknown": (Origin(), "tiny", None),
+}
+
+
+@pytest.mark.parametrize("case", ORIGINS)
+def test_the_card_tells_the_base_from_what_that_was_trained_from(case: str, base: Path, tmp_path: Path) -> None:
+    origin, said, ancestor = ORIGINS[case]
+    write_reranker(tmp_path / "r", base)
+    about = Reranker.open(tmp_path / "r").about
+    card = reranker_card(about, origin, parameters=1, config={}, report={}, parents=(), seed=None)
+    rows = dict(re.findall(r"^\| (.*?) \| (.*?) \|$", card, re.MULTILINE))
+    assert (rows["base"], rows.get("which goes back to")) == (said, ancestor)
+    assert ('base_model: "a/b"' in card) == (case != "unknown")
 
 
 def test_a_card_that_was_edited_goes_into_no_linker(linker: Linker, base: Path, tmp_path: Path) -> None:

@@ -38,11 +38,12 @@ def reranker_card(
     """
     head = ["pipeline_tag: text-ranking", "tags:"]
     head += [f"- {tag}" for tag in ("onoma", "reranker", "cross-encoder", "biomedical", "entity-linking")]
-    on_hub, its_licence = (base.hub_id, base.licence) if base.hub_id else base.nearest_on_hub()
-    if on_hub:
+    ancestor, its_licence = base.nearest_on_hub()
+    if on_hub := base.hub_id or ancestor:
         head.append(f"base_model: {json.dumps(on_hub)}")
     rows = [
-        ("base", known_as(about.base, on_hub, its_licence)),
+        ("base", known_as(about.base, base.hub_id, base.licence)),
+        *([("which goes back to", known_as(ancestor, None, its_licence))] if ancestor else []),
         ("parameters", f"{parameters:,}"),
         ("read of a candidate", _READ[about.candidate_text]),
         ("contexts", "read, with the mention marked in them" if about.contexts else "not read"),
