@@ -278,6 +278,7 @@ def test_a_reader_of_the_same_process_does_not_put_back_what_is_being_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(tmp_path / "x")
+    monkeypatch.setattr("onoma.artifacts.manifest._MOMENT", 0)
     rename = Path.rename
 
     def rename_and_read(self: Path, target: Path) -> Path:
@@ -364,8 +365,11 @@ def test_a_manifest_with_another_bit_never_opens(tmp_path_factory: pytest.TempPa
         open_artifact(folder, "thing")
 
 
-def test_what_was_moved_away_is_not_put_back_where_the_new_one_was(tmp_path: Path) -> None:
-    """Killed as it cleaned up; then the new one was moved."""
+def test_what_was_moved_away_is_not_put_back_where_the_new_one_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed as it cleaned up; then the new one was moved, or lost its manifest: nobody is at work to be waited for."""
+    monkeypatch.setattr("onoma.artifacts.manifest.time.sleep", lambda _: pytest.fail("there is nothing to wait for"))
     make(tmp_path / "x", b"new content")
     make(tmp_path / ".x.partial-4999999-old", b"old content")
     (tmp_path / "x").rename(tmp_path / "moved")
@@ -375,6 +379,10 @@ def test_what_was_moved_away_is_not_put_back_where_the_new_one_was(tmp_path: Pat
     assert (tmp_path / ".x.partial-4999999-old").exists(), "who knows whether the new one was ever here"
     make(tmp_path / "x", b"fourth", overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["moved", "x"]
+    (tmp_path / "x" / "onoma.json").unlink()
+    make(tmp_path / ".x.partial-4999999-old")
+    with pytest.raises(NotAnArtifactError, match="was not written by Onoma"):
+        read_manifest(tmp_path / "x")
 
 
 @settings(max_examples=60)
@@ -566,7 +574,8 @@ def test_a_writer_of_another_container_is_left_alone(has_our_number: bool, tmp_p
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
-def test_what_another_container_is_replacing_is_not_put_back(tmp_path: Path) -> None:
+def test_what_another_container_is_replacing_is_not_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onoma.artifacts.manifest._MOMENT", 0)
     make(tmp_path / "x")
     (tmp_path / ".x.partial-4999999-abc").mkdir()
     with held(tmp_path / "x"):
@@ -807,6 +816,7 @@ def test_what_another_machine_writes_is_left_alone_until_nothing_changes(
 
 
 def test_what_another_machine_moved_aside_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onoma.artifacts.manifest._MOMENT", 0)
     make(tmp_path / ".x.partial-4999999.00000000-old")
     (tmp_path / ".x.partial-4999999.00000000-abc").mkdir()
     now = time.time()

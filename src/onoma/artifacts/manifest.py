@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onoma._version import __version__
 from onoma.artifacts.files import sha256_file, sha256_of_sample
-from onoma.artifacts.unfinished import is_moved_aside, leftovers, put_back
+from onoma.artifacts.unfinished import is_away, leftovers
 from onoma.errors import (
     DamagedArtifactError,
     FormatVersionError,
@@ -257,9 +257,8 @@ def read_manifest(path: str | Path) -> Manifest:
     for _ in range(_MOMENTS):
         with contextlib.suppress(OSError):  # what is wrong is said below
             return Manifest.from_text(file.read_bytes(), file)
-        if is_moved_aside(folder.resolve()):
-            put_back(folder.resolve())
-            time.sleep(_MOMENT)  # or whoever replaces it is between its two renames, for longer where all is busy
+        if not folder.exists() and is_away(folder.resolve()):
+            time.sleep(_MOMENT)  # whoever replaces it is between its two renames, for longer where all is busy
         elif not file.is_file():
             break
     if not folder.exists():

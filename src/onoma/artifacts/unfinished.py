@@ -107,9 +107,13 @@ def _has_changed_since(place: Path, moment: float) -> bool:
     return False
 
 
-def is_moved_aside(target: Path) -> bool:
-    """Whether an overwrite, which may be at work or have died, has moved it away."""
-    return any(target.parent.glob(f".{glob.escape(target.name)}.partial-*-old"))
+def is_away(target: Path) -> bool:
+    """Whether an overwrite has moved it away for an instant; what one that died had moved is put back."""
+    moved = set(target.parent.glob(f".{glob.escape(target.name)}.partial-*-old"))
+    if not moved:
+        return False
+    put_back(target)
+    return target.exists() or not moved.issubset(left_behind(target, untouched_for=_REPLACING_SECONDS))
 
 
 def put_back(target: Path) -> None:
