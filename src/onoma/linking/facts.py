@@ -29,7 +29,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ValidationError
 
 from onoma.artifacts.arrays import load_array
-from onoma.codes import codes_of_concept
+from onoma.codes import split_codes
 from onoma.errors import DamagedArtifactError, first_line
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.lookup import SortedStrings
@@ -152,6 +152,9 @@ class TerminologyFacts:
         rows = SortedStrings(self.concept_ids, self.concept_order).rows(concept_id)
         if len(rows):
             return rows
-        nodes = list(enumerate(itertools.chain(self.concept_ids, self.upper_ids)))
-        found = [node for node, code in nodes if code == concept_id]
-        return np.array(found or [node for node, code in nodes if concept_id in codes_of_concept(code)], np.int64)
+        n_concepts = len(self.concept_ids)
+        own = [n_concepts + row for row, code in enumerate(self.upper_ids) if code == concept_id]
+        if own:
+            return np.array(own, np.int64)
+        nodes = enumerate(itertools.chain(self.concept_ids, self.upper_ids))
+        return np.array([node for node, code in nodes if "|" in code and concept_id in split_codes(code)], np.int64)
