@@ -13,6 +13,8 @@ from linking_data import small_terminology, write_letter_linker
 from onoma.errors import InputError
 from onoma.linking import Linker, build_linker
 from onoma.linking.strings import StringColumn
+from onoma.linking.updating import update_linker
+from onoma.terminology import import_terminology
 from tiny import Name, make_terminology
 
 GERMAN, BRITISH = "de", "en-GB"
@@ -242,6 +244,31 @@ def test_what_the_terminology_has_not_got(linker: Linker, filters: dict[str, str
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("filters", "setting"),
+    [
+        ({"semantic_types": "Disorders"}, "semantic_type=COLUMN"),
+        ({"sources": "OURS,"}, "default_source=NAME"),
+        ({"languages": "en"}, "default_language=en"),
+    ],
+)
+def test_of_what_the_terminology_never_says_it_is_told_how_to_say_it(
+    filters: dict[str, str], setting: str, tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text("code,label\nA,lung\n")
+    columns = {"id": "code", "name": "label"}
+    import_terminology("table", tmp_path / "t.csv", tmp_path / "t", options=columns)
+    linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
+    with pytest.raises(InputError, match=rf"none at all.*\. To mend it: .*--set {setting}\).*linker update"):
+        linker.only(**filters)
+    name, _, value = setting.partition("=")
+    said = {**columns, name: "label" if value == "COLUMN" else value}
+    import_terminology("table", tmp_path / "t.csv", tmp_path / "said", options=said)
+    update_linker(tmp_path / "linker", tmp_path / "said")
+    word = {"COLUMN": "lung", "NAME": "NAME", "en": "en"}[value]
+    assert Linker.open(tmp_path / "linker").only(**dict.fromkeys(filters, word)).n_concepts == 1
+
+
 def test_filters_that_ask_for_nothing_or_are_no_text(linker: Linker) -> None:
     assert linker.only(languages=None, under=()).link(["lung"]) == linker.link(["lung"], expected_types=None)
     assert linker.only(languages=np.array(["en"])).link(["lung"]) == linker.only(languages="en").link(["lung"])
@@ -273,11 +300,9 @@ def test_of_many_types_some_are_named(tmp_path: Path) -> None:
         linker.link(["x"], expected_types=["x"])
 
 
-def test_a_terminology_without_types_or_hierarchy(place: Path, tmp_path: Path) -> None:
+def test_a_terminology_without_hierarchy(place: Path, tmp_path: Path) -> None:
     small_terminology(tmp_path / "t")
     linker = build_linker(tmp_path / "t", place / "letters", tmp_path / "linker")
-    with pytest.raises(InputError, match="a terminology that has any semantic type"):
-        linker.only(semantic_types="Disease")
     with pytest.raises(InputError, match="no hierarchy"):
         linker.only(under="D1")
     assert linker.only() is linker

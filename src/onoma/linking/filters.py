@@ -21,6 +21,12 @@ from onoma.types import BoolArray
 
 _MOST_NAMED = 20
 _MOST_COMPARED = 2_000
+_SAID_BY = {
+    "semantic type": "semantic_type=COLUMN",
+    "source": "default_source=NAME",
+    "language": "default_language=en",
+}
+"""How it is said of a table as that is imported."""
 _KNOWN = (
     "a code with a name or a place in the hierarchy; an obsolete one may have neither (onoma terminology search tells "
     "what took its place)"
@@ -164,17 +170,20 @@ def _is_of(language: str, asked: str) -> bool:
 
 def _refuse(what: str, word: str, field: str, known: Iterable[str], *, otherwise: str | None = None) -> None:
     """Refuse a word; ``known`` are all that there are, or, where ``otherwise`` says what is expected, some like it."""
-    there = sorted(known)
-    shown = ", ".join(name for name in there[:_MOST_NAMED] if name)
+    there = sorted(name for name in known if name)
+    if otherwise is None and set(there) <= {"und"}:
+        raise InputError(
+            f"the linker's terminology has no {what} '{word}': it has none at all, so nothing can be chosen by {what}",
+            field=field,
+            fix=f"say it at import (of a table: --set {_SAID_BY[what]}), then update the linker (onoma linker update)",
+        )
     left = f", … ({len(there):,})" if len(there) > _MOST_NAMED else ""
-    expected = f"one of: {shown}{left}" if shown else f"a terminology that has any {what}"
-    none = "" if shown or otherwise else f": it has none at all, so that nothing can be chosen by {what}"
     folded = {name.casefold() for name in there}
     are_several = "," in word and any(part.strip().casefold() in folded for part in word.split(","))
     raise InputError(
-        f"the linker's terminology has no {what} '{word}'{none}.{did_you_mean(word, there)}".rstrip("."),
+        f"the linker's terminology has no {what} '{word}'.{did_you_mean(word, there)}".rstrip("."),
         field=field,
-        expected=otherwise or expected,
+        expected=otherwise or f"one of: {', '.join(there[:_MOST_NAMED])}{left}",
         fix="name each by itself, without commas between" if are_several else None,
     )
 
