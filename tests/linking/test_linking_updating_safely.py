@@ -55,13 +55,16 @@ def test_nothing_to_do(place: Path, linker: Path, tmp_path: Path) -> None:
     assert update_linker(linker, place / "t", linker).is_current, "the same place, said aloud"
 
 
-def test_a_linker_of_another_release_is_told(place: Path, linker: Path) -> None:
+def test_a_linker_of_another_release_is_told(place: Path, linker: Path, tmp_path: Path) -> None:
     old, new = Terminology.open(place / "t"), Terminology.open(place / "new")
     opened = Linker.open(linker)
     check_terminology(opened, old)
     assert is_current(opened, old)
     with pytest.raises(MismatchError, match=r"another content \([0-9a-f]{12}\) than .*new \([0-9a-f]{12}\).*update"):
         check_terminology(opened, new)
+    make_terminology(tmp_path / "unrelated", {"X1": ["cold"]})
+    with pytest.raises(MismatchError, match=r"none of the 6 concepts.*such as D1.*Build a linker of it"):
+        check_terminology(opened, Terminology.open(tmp_path / "unrelated"))
 
 
 def refused_untouched(linker: Path, error: type[BaseException], match: str, *args: Any, **options: Any) -> None:

@@ -215,9 +215,10 @@ def check_terminology(linker: Linker, terminology: Terminology) -> None:
     """Refuse a linker that was made from another release of a terminology, or from another one.
 
     Raises:
-        MismatchError: it was.
+        MismatchError: it was; it says which of the two.
     """
     if not is_current(linker, terminology):
+        _check_is_related(linker, terminology)
         made_from = next((p.fingerprint for p in linker.manifest.parents if p.kind == terminology.manifest.kind), "")
         raise MismatchError(
             f"{linker.path} was made from a terminology of another content ({made_from[:12] or 'not known'}) than "
