@@ -309,13 +309,18 @@ def test_a_baseline_ranks_a_linkers_concepts(linker: Path, file: Path, tmp_path:
     only = Asking(filters=Filters(sources=("none",)))
     with pytest.raises(InputError, match="none"):
         measure(file, tmp_path / "filtered", linker=linker, baseline="exact", asking=only)
-    with pytest.raises(ConfigError, match="has the filters alone"):
+    with pytest.raises(ConfigError, match=r"leave out stages \(--stages\)\.$"):
         measure(file, tmp_path / "asked", linker=linker, baseline="exact", asking=Asking(stages=("exact",)))
     with pytest.raises(ConfigError, match="normalisation=sapbert"):
         measure(file, tmp_path / "p", linker=linker, baseline=get_baseline("exact", {"normalisation": "exact"}))
     systems: list[str | Path] = ["--linker", linker, "--baseline", "bm25"]
     said = run("benchmark", "run", "own", "--data", file, *systems, "-o", tmp_path / "x")
     assert "bm25, a linker's concepts" in said
+    with pytest.raises(ConfigError, match=r"leave out stages \(--stages\), .* \(--spelling\)\.$"):
+        run(
+            *("benchmark", "run", "own", "--data", file, *systems),
+            *("--stages", "exact", "--spelling", "--source", "test", "-o", tmp_path / "y"),
+        )
 
 
 def test_intervals_are_over_a_column(linker: Path, tmp_path: Path) -> None:

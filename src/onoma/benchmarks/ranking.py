@@ -111,10 +111,15 @@ def rank_concepts_with_baseline(
     baseline: Baseline, linker: Linker, queries: Sequence[Query], asking: Asking, *, k: int
 ) -> Ranking:
     """By all names of the linker: those that its filters leave out are no answers, and count in weights of words."""
-    if asking != Asking(filters=asking.filters) or linker.preparation.is_on:
+    of_linker = {
+        "stages (--stages)": asking.stages is not None,
+        "expected types (--expect-type)": bool(asking.expected_types),
+        "what mentions go through (--spelling)": linker.preparation.is_on,
+    }
+    if any(of_linker.values()):
         raise ConfigError(
-            "stages, expected types and what mentions go through are the linker's own: a baseline that ranks its "
-            "concepts has the filters alone."
+            "a baseline that ranks a linker's concepts has its filters alone: leave out "
+            f"{', '.join(what for what, is_given in of_linker.items() if is_given)}."
         )
     dictionary = linker.exact_matcher().dictionary
     if baseline.normalisation != dictionary.normalisation:
