@@ -97,11 +97,11 @@ def test_by_the_code_of_another_vocabulary(tmp_path: Path) -> None:
 
 def test_a_concept_of_several_codes_is_found_by_each(tmp_path: Path) -> None:
     names = {"X1|Y1": ["a"], "Y1|z1 ": ["long name"], "Y1": ["much longer name"], "Y1|Q": ["b"], "Y12": ["c"]}
-    terminology = make_terminology(tmp_path / "t", names, obsolete=["Y1|Q"])
+    terminology = make_terminology(tmp_path / "t", names, obsolete=["Y1|Q", "Y1"])
     found = {text: [hit.concept_id for hit in terminology.search(text)] for text in ("x1", "y1", "Z1", "x1|Y1", "1|Y")}
     assert found == {
         "x1": ["X1|Y1"],
-        "y1": ["Y1", "X1|Y1", "Y1|z1 ", "Y1|Q"],  # its own code, then others, the obsolete one last
+        "y1": ["Y1", "X1|Y1", "Y1|z1 ", "Y1|Q"],  # its own code, though obsolete, then others, the obsolete one last
         "Z1": ["Y1|z1 "],
         "x1|Y1": ["X1|Y1"],
         "1|Y": [],

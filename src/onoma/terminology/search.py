@@ -3,8 +3,8 @@
 Upper and lower case do not matter (ß is ss, the two letters i of Turkish are one, and so are the two small sigmas of
 Greek), nor does white space around the query. Where the query is not ASCII, it does not matter either whether accents
 are signs of their own and letters of full width, as names are taken as they are written. Hits come in this order:
-concepts with just that code (``a|b`` has both, and comes behind one whose own code it is); with a cross-reference to
-just that code; with just that name; with a name that begins so; with a name that contains it.
+concepts with just that code; those whose code is ``a|b``, of which it is a part; with a cross-reference to just that
+code; with just that name; with a name that begins so; with a name that contains it.
 Within each: active before obsolete, preferred names before others, shorter names before longer, then the order of the
 terminology. A concept comes once, with its best name.
 """
@@ -24,8 +24,8 @@ from onoma.terminology.tables import OBSOLETE
 MatchedBy = Literal["code", "cross-reference", "name", "prefix", "substring"]
 _MOST = 1 << 32
 """More than there are concepts, and a number that Polars takes."""
-_MATCHED_BY: tuple[MatchedBy, ...] = get_args(MatchedBy)
-"""By rank."""
+_MATCHED_BY: tuple[MatchedBy, ...] = ("code", *get_args(MatchedBy))
+"""By rank; of codes one's own is before ``a|b``."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,10 @@ def search_names(
             "is_preferred",
             "name_row",
             rank=pl.when(lower.str.strip_chars() == query)
-            .then(2)
-            .when(lower.str.starts_with(query))
             .then(3)
-            .otherwise(4),
+            .when(lower.str.starts_with(query))
+            .then(4)
+            .otherwise(5),
         )
         .collect()
     )
@@ -116,10 +116,11 @@ def search_names(
     referring = cross_references.filter(pl.col("code").str.to_lowercase() == code).select("concept_row").collect()
     refers = pl.col("concept_row").is_in(referring["concept_row"].implode())
     own_code = pl.col("concept_id").str.to_lowercase()
-    goes_by = codes_of_concept_expr().list.eval(pl.element().str.to_lowercase()).list.contains(code)
+    may_have_it = own_code.str.contains("|", literal=True) & own_code.str.contains(code, literal=True)
+    has_it = codes_of_concept_expr().list.eval(pl.element().str.to_lowercase()).list.contains(code)
     by_code = (
-        numbered.filter(own_code.str.contains(code, literal=True) | refers)
-        .with_columns(is_own=own_code == code, rank=pl.when(goes_by).then(0).when(refers).then(1))
+        numbered.filter((own_code == code) | may_have_it | refers)
+        .with_columns(rank=pl.when(own_code == code).then(0).when(has_it).then(1).when(refers).then(2))
         .drop_nulls("rank")
         .collect()
     )
@@ -130,7 +131,7 @@ def search_names(
             by_code.select(
                 *of_concept,
                 text="preferred_name",
-                is_preferred=pl.col("is_own") | (pl.col("rank") > 0),
+                is_preferred=pl.lit(True),
                 name_row=pl.lit(0, dtype=pl.UInt32),
                 rank="rank",
             ),
