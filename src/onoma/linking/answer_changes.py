@@ -373,9 +373,11 @@ def _concepts_of(codes: set[str], terminology: Terminology) -> dict[str, tuple[s
     """Code, status and preferred name of the concept that each code is of; one's own code before ``a|b``'s."""
     if not codes:
         return {}
-    wanted = pl.Series("code", sorted(codes), pl.String).to_frame().lazy()
-    concepts = terminology.concepts().select("concept_id", "status", "preferred_name", code=codes_of_concept_expr())
-    found = concepts.explode("code").join(wanted, on="code", maintain_order="left").collect()
+    wanted = pl.Series("code", sorted(codes), pl.String)
+    own = pl.col("concept_id")
+    concepts = terminology.concepts().filter(own.is_in(wanted.implode()) | own.str.contains("|", literal=True))
+    coded = concepts.select("concept_id", "status", "preferred_name", code=codes_of_concept_expr()).explode("code")
+    found = coded.join(wanted.to_frame().lazy(), on="code", maintain_order="left").collect()
     own_last = found.sort(pl.col("concept_id") == pl.col("code"), maintain_order=True)
     return {code: (concept_id, status, name) for concept_id, status, name, code in own_last.iter_rows()}
 
