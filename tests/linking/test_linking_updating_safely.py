@@ -167,6 +167,7 @@ def test_changed_by_another_process_in_the_last_moment(
     place: Path, linker: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moves_aside = writing._move_aside
+    monkeypatch.setattr(writing, "_TURN_S", 0.0)
 
     def slower(target: Path, old: Path) -> None:
         monkeypatch.setattr(writing, "_move_aside", moves_aside)
