@@ -18,6 +18,7 @@ The hierarchy are the relations that say "is a kind of" (see `onoma.linking.fact
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from dataclasses import dataclass
@@ -150,11 +151,13 @@ class TerminologyFacts:
 
     def _nodes(self, concept_id: str) -> RowArray:
         rows = SortedStrings(self.concept_ids, self.concept_order).rows(concept_id)
-        if len(rows):
-            return rows
-        n_concepts = len(self.concept_ids)
-        own = [n_concepts + row for row, code in enumerate(self.upper_ids) if code == concept_id]
-        if own:
-            return np.array(own, np.int64)
-        nodes = enumerate(itertools.chain(self.concept_ids, self.upper_ids))
-        return np.array([node for node, code in nodes if "|" in code and concept_id in split_codes(code)], np.int64)
+        return rows if len(rows) else np.array(self._other_nodes.get(concept_id, []), np.int64)
+
+    @functools.cached_property
+    def _other_nodes(self) -> dict[str, list[int]]:
+        """Nodes by the codes of `upper_ids`, and by those that are none's own: each part of ``a|b``."""
+        found: dict[str, list[int]] = {}
+        for node, code in enumerate(itertools.chain(self.concept_ids, self.upper_ids)):
+            for part in split_codes(code) if "|" in code else ():
+                found.setdefault(part, []).append(node)
+        return found | {code: [node] for node, code in enumerate(self.upper_ids, len(self.concept_ids))}
