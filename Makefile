@@ -29,10 +29,10 @@ quickstart: $(VENV)/.quickstart ## install into .venv and run the main job on re
 
 ON_CPU := CUDA_VISIBLE_DEVICES= # where a run gives the same weights to the bit
 test: $(VENV)/.dev ## the fast tests and the doctests, a process for each core (four at most), each with one thread; the same examples each time
-	$(ON_CPU) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not slow' --numprocesses logical --maxprocesses 4 --dist loadfile --hypothesis-profile ci
+	$(ON_CPU) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not slow' --numprocesses logical --maxprocesses 4 --dist loadfile
 
 test-all: $(VENV)/.dev ## all tests, slow ones too, one after the other with as many threads as there are cores; other examples each time
-	$(ON_CPU) $(BIN)/python -m pytest
+	$(ON_CPU) $(BIN)/python -m pytest --hypothesis-profile others
 
 test-gpu: $(VENV)/.dev ## what must hold on a GPU, on this machine's
 	$(BIN)/python -c 'import torch; assert torch.cuda.is_available(), "torch sees no GPU here"'
