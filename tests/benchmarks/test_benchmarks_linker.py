@@ -13,7 +13,7 @@ from test_benchmarks_run import LetterEncoder
 from commands import run
 from onoma.artifacts import Manifest
 from onoma.artifacts.manifest import FileEntry
-from onoma.benchmarks import run_benchmark
+from onoma.benchmarks import own_task, run_benchmark
 from onoma.errors import ConfigError, InputError
 from onoma.indexes import ExactIndex
 from onoma.linking import Asking, Filters, Linker, LinkerSettings, Preparation, build_linker
@@ -117,6 +117,19 @@ def test_how_mentions_are_made_ready_is_written_down(tmp_path: Path) -> None:
         run_benchmark(
             "ncbi-disease", tmp_path, linker=linker.preparing(Preparation(composites=True)), out=tmp_path / "c"
         )
+
+
+def test_short_forms_are_looked_for_where_there_are_contexts(tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {"D1": ["angina"], "D2": ["anemia"]})
+    linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True, stages=["exact"])
+    looking = linker.preparing(Preparation(finder="schwartz-hearst"))
+    (tmp_path / "mine.csv").write_text("mention,concept_id,text\nAN,D1,She has angina (AN).\nanemia,D2,\n")
+    for one, context, n_right in ((linker, None, 1), (looking, "text", 2)):
+        task = own_task(context=context)
+        found = run_benchmark(task, tmp_path / "mine.csv", linker=one, out=tmp_path / f"{n_right}")
+        assert found.accuracy[1].n_right == n_right
+    with pytest.raises(ConfigError, match="looks for short forms in contexts, and the queries have none"):
+        run_benchmark(own_task(), tmp_path / "mine.csv", linker=looking, out=tmp_path / "s")
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ def rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, *
     """With a linker that answers as it is asked, but for expected types.
 
     Raises:
-        ConfigError: it splits composite mentions.
+        ConfigError: it splits composite mentions, or looks for short forms in contexts, of which there are none.
         InputError: it has none of the queries' concepts, or they have contexts, which it does not read.
     """
     if linker.preparation.composites:
@@ -154,6 +154,11 @@ def rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, *
     asked = list(dict.fromkeys(one for query in queries for one in query.asked))
     texts = [one if isinstance(one, str) else one[0] for one in asked]
     contexts = [None if isinstance(one, str) else one[1] for one in asked]
+    if linker.preparation.finder is not None and not any(contexts):
+        raise ConfigError(
+            "this linker looks for short forms in contexts, and the queries have none: give own_task(context=COLUMN), "
+            "or measure the linker without looking for them."
+        )
     calibrated = linker.is_calibrated
     # What a tuned linker holds back as "no such concept" is ranked too: that it abstains is measured by itself. A
     # cross-encoder's NIL is an answer, wrong where there is a concept.

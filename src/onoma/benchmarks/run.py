@@ -111,8 +111,8 @@ def run_benchmark(
         InputError: not one thing to measure, files are missing or have bad lines, or the dictionary or the
             linker's terminology has none of the gold ids.
         ConfigError: there is no such benchmark or baseline, or it cannot do without settings; the linker splits
-            composite mentions; ``sparse`` is asked of what has no weight of n-grams; or the linker cannot be asked so,
-            or for a threshold.
+            composite mentions, or looks for short forms and there are no contexts; ``sparse`` is asked of what has no
+            weight of n-grams; or the linker cannot be asked so, or for a threshold.
         ArtifactExistsError: ``out`` is taken.
     """
     declared = task if isinstance(task, BenchmarkTask) else get_task(task)
