@@ -316,6 +316,65 @@ def test_zip_and_case_of_names(tmp_path: Path) -> None:
         assert zipped.relations().collect().equals(other.relations().collect())
 
 
+def _export(folder: Path, kind: str, *, upper: bool, nothing: str) -> Path:
+    """The tables of `folder` as a database, R or Eunomia write them, in a folder beside it."""
+    out = folder.parent / f"{folder.name}-{kind}"
+    out.mkdir()
+    for path in folder.iterdir():
+        table = pl.read_csv(path, separator="\t", quote_char=None, infer_schema=False).fill_null("")
+        table = table.with_columns(pl.col("^invalid_reason$").replace("", nothing))
+        if upper:
+            table.columns = [name.upper() for name in table.columns]
+        if kind == "parquet":
+            table.with_columns(pl.col("^(?i)concept_id.*$").cast(pl.Int32)).write_parquet(out / f"{path.stem}.parquet")
+        else:
+            table.write_csv(out / path.name, quote_style="always" if upper else "necessary")
+    return out
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(("upper", "nothing"), [(False, ""), (True, "NA"), (True, r"\N"), (False, "NULL")])
+def test_tables_of_a_cdm(kind: str, upper: bool, nothing: str, tmp_path: Path) -> None:
+    odd = concept("77", 'Heart, "left" part', "X", "5")
+    folder = write(
+        tmp_path / "in", [*CONTENT["CONCEPT"], odd], CONTENT["CONCEPT_SYNONYM"], CONTENT["CONCEPT_RELATIONSHIP"]
+    )
+    exported = _export(folder, kind, upper=upper, nothing=nothing)
+    athena, expected = run(folder, tmp_path / "a")
+    cdm, report = run(exported, tmp_path / "b")
+    assert report.notes == expected.notes
+    assert 'Heart, "left" part' in cdm.names().collect()["text"]
+    for table in ("concepts", "names", "relations", "cross_references"):
+        assert getattr(cdm, table)().collect().equals(getattr(athena, table)().collect())
+    alone, _ = run(exported / f"CONCEPT.{kind}", tmp_path / "c")
+    assert alone.relations().collect().equals(athena.relations().collect())
+
+
+def test_bad_tables_of_a_cdm(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", [ASPIRIN, concept("1.5", "x, y", "V", "1")])
+    exported = _export(folder, "csv", upper=True, nothing="")
+    with pytest.raises(InputError, match="a number") as caught:
+        run(exported, tmp_path / "out")
+    assert (caught.value.path, caught.value.line) == (exported / "CONCEPT.csv", 3)
+    file = exported / "CONCEPT.csv"
+    file.write_text(file.read_text() + '"5","never closed')
+    with pytest.raises(InputError, match="never closed") as caught:
+        run(exported, tmp_path / "out", on_error="skip")
+    assert caught.value.line == 4
+    both = _export(write(tmp_path / "other", [ASPIRIN]), "parquet", upper=False, nothing="")
+    write_omop(both, {"CONCEPT": [ASPIRIN]})
+    with pytest.raises(InputError, match=r"two files"):
+        run(both, tmp_path / "out")
+    (both / "CONCEPT.csv").unlink()
+    pl.read_parquet(both / "CONCEPT.parquet").drop("domain_id").write_parquet(both / "CONCEPT.parquet")
+    with pytest.raises(InputError, match=r"no column 'domain_id'; .*, as in a CDM; found concept_id, ") as caught:
+        run(both, tmp_path / "out")
+    assert (caught.value.path, caught.value.line) == (both / "CONCEPT.parquet", None)
+    (both / "CONCEPT.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(InputError, match="not a Parquet file, or a damaged one"):
+        run(both, tmp_path / "out")
+
+
 def test_what_is_no_download(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"there is no CONCEPT\.csv"):
@@ -338,13 +397,13 @@ def test_what_is_no_download(tmp_path: Path) -> None:
     for source in (tmp_path / "both" / "CONCEPT.csv", tmp_path / "both"):
         found, report = run(source, tmp_path / "out")  # what lies beside another CONCEPT.csv is not this one's
         assert found.names().collect()["text"].to_list() == ["aspirin"]
-        assert "files that the download does not have: CONCEPT_SYNONYM.csv" in report.notes
+        assert "tables that are missing: CONCEPT_SYNONYM" in report.notes
         (old / "CONCEPT.csv").unlink(missing_ok=True)
     (tmp_path / "alone").mkdir()
     _, report = run(write_omop(tmp_path / "alone", {"CONCEPT": [ASPIRIN]}), tmp_path / "out")
     assert list(report.notes) == [
-        "files that the download does not have: CONCEPT_SYNONYM.csv",
-        "files that the download does not have: CONCEPT_RELATIONSHIP.csv",
+        "tables that are missing: CONCEPT_SYNONYM",
+        "tables that are missing: CONCEPT_RELATIONSHIP",
     ]
 
 
@@ -356,9 +415,13 @@ def test_header_is_checked(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no column 'concept_code'") as caught:
         run(source, tmp_path / "out")
     assert (caught.value.path, caught.value.line, caught.value.field) == (file, 1, "concept_code")
-    file.write_text(good.replace("\t", ","))
-    with pytest.raises(InputError, match=r"divided by tabs.*found concept_id,concept_name"):
+    file.write_text(good.replace("\t", ";"))
+    with pytest.raises(InputError, match=r"divided by tabs.*found concept_id;concept_name"):
         run(source, tmp_path / "out")
+    file.write_text(good.replace("\t", ",").replace("concept_code", "code"))
+    with pytest.raises(InputError, match=r"no column 'concept_code'.*divided by tabs or commas") as caught:
+        run(source, tmp_path / "out")
+    assert (caught.value.path, caught.value.line, caught.value.field) == (file, 1, "concept_code")
     file.write_text(good.replace("concept_code", "CONCEPT_CODE"))
     assert ids_of(run(source, tmp_path / "out")[0]) == ["1112807"]
     file.write_text(good.splitlines()[0])

@@ -103,18 +103,7 @@ def read_tabbed_columns(
     """
     line, header = read_header(file, reading, separator="\t")
     known = [name.casefold() for name in header]
-    for column in columns:
-        n_found = known.count(column.casefold())
-        if n_found != 1:
-            raise InputError(
-                f"there is {'no' if not n_found else 'more than one'} column '{column}' in the first line",
-                path=file.path,
-                line=line,
-                field=column,
-                expected=f"the columns {', '.join(columns)}, divided by tabs",
-                found=", ".join(header)[:500],
-                fix="check that the file is of this format and has its first line",
-            )
+    check_header(header, columns, path=file.path, line=line, divided="divided by tabs")
     present = [*columns, *(name for name in optional if known.count(name.casefold()) == 1)]
     wanted = [known.index(name.casefold()) for name in present]
     fields = [str(position) for position in range(len(header))]
@@ -128,6 +117,35 @@ def read_tabbed_columns(
             *(pl.col(field).alias(name) for field, name in zip(keep, present, strict=True)),
             *(pl.lit("").alias(name) for name in optional if name not in present),
         )
+
+
+def check_header(header: Sequence[str], columns: Sequence[str], *, path: Path, line: int | None, divided: str) -> None:
+    """Refuse a file that has not each of these columns once, in upper or lower case as one likes.
+
+    Args:
+        header: The columns that it has.
+        columns: Those that it must have.
+        path: The file.
+        line: Where its columns are named; ``None``: it is no text.
+        divided: What the columns should be besides, such as "divided by tabs".
+
+    Raises:
+        InputError: one is missing or there twice.
+    """
+    known = [name.casefold() for name in header]
+    for column in columns:
+        n_found = known.count(column.casefold())
+        if n_found != 1:
+            where = "" if line is None else " in the first line"
+            raise InputError(
+                f"there is {'no' if not n_found else 'more than one'} column '{column}'{where}",
+                path=path,
+                line=line,
+                field=column,
+                expected=f"the columns {', '.join(columns)}, {divided}",
+                found=", ".join(header)[:500],
+                fix="check that the file is of this format" + ("" if line is None else " and has its first line"),
+            )
 
 
 def read_barred(file: SourceFile, reading: Reading, names: tuple[str, str]) -> Iterator[pl.DataFrame]:

@@ -6,6 +6,7 @@ String where the file has lists and the column may be one.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -144,26 +145,26 @@ def _noting_quotes(rows: Iterator[pl.DataFrame], columns: Sequence[str], reading
         yield part
 
 
+def parquet_columns(file: SourceFile, reading: Reading) -> list[str]:
+    """The columns of a Parquet file.
+
+    Raises:
+        InputError: it is none, or damaged, or in an archive.
+    """
+    return list(_scan(file, reading)[1])
+
+
 def parquet_rows(
     file: SourceFile, reading: Reading, *, columns: Sequence[str], may_be_lists: Collection[str]
 ) -> Iterator[pl.DataFrame]:
     """Rows of a Parquet file; integers, truth values and categories become text."""
     path = file.path
-    if file.member is not None:
-        raise InputError("a Parquet file in an archive", path=path, fix="unpack it")
-    if reading.encoding is not None:
-        raise InputError(NO_ENCODING, path=path, field="encoding", found=reading.encoding, fix="leave it out")
-    try:
-        scanned = scan_parquet(path)
-        schema = scanned.collect_schema()
-        _check_columns(list(schema), columns, path)
-        # By their places: to an expression a name such as "*" or "^a$" would be a pattern.
-        places = {column: schema.names().index(column) for column in columns}
+    scanned, schema = _scan(file, reading)
+    _check_columns(list(schema), columns, path)
+    # By their places: to an expression a name such as "*" or "^a$" would be a pattern.
+    places = {column: schema.names().index(column) for column in columns}
+    with _damage_told(path):
         rows = scanned.select(pl.nth(place).alias(str(place)) for place in places.values()).collect()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:  # Polars panics on some damage
-        raise InputError(
-            "not a Parquet file, or a damaged one", path=path, found=str(error), fix="write or download it again"
-        ) from None
     reading.files.append(path)
     converted = []
     for column in columns:
@@ -191,6 +192,27 @@ def parquet_rows(
     for batch in rows.iter_slices(ROWS_PER_BATCH):
         yield batch
         reading.tell(int(batch[LINE][-1]), len(rows), path.name)
+
+
+def _scan(file: SourceFile, reading: Reading) -> tuple[pl.LazyFrame, pl.Schema]:
+    path = file.path
+    if file.member is not None:
+        raise InputError("a Parquet file in an archive", path=path, fix="unpack it")
+    if reading.encoding is not None:
+        raise InputError(NO_ENCODING, path=path, field="encoding", found=reading.encoding, fix="leave it out")
+    with _damage_told(path):
+        scanned = scan_parquet(path)
+        return scanned, scanned.collect_schema()
+
+
+@contextlib.contextmanager
+def _damage_told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:  # Polars panics on some damage
+        raise InputError(
+            "not a Parquet file, or a damaged one", path=path, found=str(error), fix="write or download it again"
+        ) from None
 
 
 def _is_text(dtype: pl.DataType) -> bool:

@@ -1,8 +1,10 @@
-"""OMOP Standardized Vocabularies as Athena gives them: CONCEPT, CONCEPT_SYNONYM, CONCEPT_RELATIONSHIP.
+r"""OMOP Standardized Vocabularies: CONCEPT, CONCEPT_SYNONYM, CONCEPT_RELATIONSHIP.
 
-The files are called ``.csv``, but their fields are divided by tabs and never quoted: a quote belongs to a name. The
-first line names the columns; specification: https://ohdsi.github.io/CommonDataModel/cdm54.html (vocabulary tables).
-SOURCE is the zip or folder of an Athena download, or its CONCEPT.csv; the case of file names does not matter.
+As Athena gives them, the files are called ``.csv``, but their fields are divided by tabs and never quoted: a quote
+belongs to a name. As databases, R and Eunomia export the tables of a CDM, commas divide them and quotes may stand
+around a field, or they are Parquet files. The first line names the columns, in upper or lower case; specification:
+https://ohdsi.github.io/CommonDataModel/cdm54.html (vocabulary tables). SOURCE is the zip or folder of an Athena
+download, the folder of such tables, or CONCEPT.csv or CONCEPT.parquet; the case of file names does not matter.
 
 =====================  =============================================================================================
 file                   becomes
@@ -11,7 +13,8 @@ CONCEPT                a concept and its preferred name for each row: concept_na
                        vocabulary_id, term type "name"; the semantic type is domain_id (``semantic_type=class``:
                        concept_class_id). The code is concept_id, or what ``codes`` says. Beside a concept_id,
                        vocabulary_id and concept_code are a cross-reference ("SNOMED:22298006", exactMatch), by which
-                       other terminologies meet it. With an invalid_reason the concept is obsolete
+                       other terminologies meet it. With an invalid_reason the concept is obsolete; "NA", "NULL" and
+                       "\N", as some exports write nothing, are none
                        Concept 0, "No matching concept", is left out and counted
 CONCEPT_SYNONYM        names of term type "synonym", except those that only repeat another name of the concept in
                        the same language. The language comes from language_concept_id: from `LANGUAGES`, or from
@@ -39,6 +42,8 @@ RELATIONSHIP, dates of validity, standard_concept (but for ``standard_only``).
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -46,8 +51,10 @@ import polars as pl
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile, is_zip, source_files
-from onoma.files.delimited import read_tabbed_columns
+from onoma.files.delimited import check_header, first_line, read_tabbed_columns
+from onoma.files.quoted import long_fields
 from onoma.files.reading import Check, Reading, check_chosen, first_of_each
+from onoma.files.table_rows import LINE, PARQUET, ending_of, parquet_columns, parquet_rows, text_rows
 from onoma.terminology.assembly import (
     SOURCE_CROSS_REFERENCES,
     SOURCE_NAMES,
@@ -71,8 +78,11 @@ _WHOLE = "None"
 """The vocabulary whose version is that of all of them together."""
 _NO_MATCH = 0
 """The concept_id that says that there is no concept."""
+_TABLES = ("concept", "concept_synonym", "concept_relationship", "vocabulary")
+_NOTHING = ("", "NA", "NULL", r"\N")
 _CONCEPT_ID = "^(0|[1-9][0-9]{0,17})$"
 _VOCABULARY_CODE = pl.concat_str([pl.col("vocabulary_id").cast(pl.String), pl.col("concept_code")], separator=":")
+_IS_VALID = pl.col("invalid_reason").is_in(_NOTHING)
 _LINKS = pl.Schema(
     {"concept_id_1": pl.Int64(), "concept_id_2": pl.Int64(), "relationship_id": pl.Categorical(), "line": pl.UInt32()}
 )
@@ -88,10 +98,10 @@ class _Concepts:
 
 
 def read_omop(source: str, options: OmopOptions, reading: Reading) -> SourceTables:
-    """Read an Athena download.
+    """Read the vocabulary tables of an Athena download or a CDM.
 
     Args:
-        source: Its zip, its folder, or its CONCEPT.csv.
+        source: Their zip, their folder, or CONCEPT alone.
         options: Which code, which concepts, which relations.
         reading: Where bad rows go.
 
@@ -102,7 +112,7 @@ def read_omop(source: str, options: OmopOptions, reading: Reading) -> SourceTabl
     concept_file = files["concept"]
     for name in ("concept_synonym", "concept_relationship"):
         if name not in files:
-            reading.note(f"files that the download does not have: {name.upper()}.csv", 1)
+            reading.note(f"tables that are missing: {name.upper()}", 1)
     found = _read_concepts(concept_file, options, reading)
     rows = found.rows.with_columns(code=_code(options))
     if options.codes != "concept_id":
@@ -151,20 +161,18 @@ def _find_files(source: Path) -> dict[str, SourceFile]:
     if not source.exists():
         raise InputError("there is nothing here", path=source, fix="check the path")
     is_one_file = source.is_file() and not is_zip(source)
-    if is_one_file and not source.name.lower().startswith("concept.csv"):
+    if is_one_file and not source.name.lower().startswith(("concept.csv", "concept.parquet")):
         raise InputError("this is no Athena download", path=source, fix="give its zip, its folder or its CONCEPT.csv")
     found: dict[str, SourceFile] = {}
-    files = [
-        (file.base.lower().removesuffix(".gz"), file) for file in source_files(source.parent if is_one_file else source)
-    ]
-    concepts = [file for name, file in files if name == "concept.csv" and (not is_one_file or file.path == source)]
+    files = [(_table(file), file) for file in source_files(source.parent if is_one_file else source)]
+    concepts = [file for name, file in files if name == "concept" and (not is_one_file or file.path == source)]
     beside = {PurePosixPath(file.name).parent for file in concepts}  # those of another download are not this one's
     for name, file in files:
-        if name not in ("concept.csv", "concept_synonym.csv", "concept_relationship.csv", "vocabulary.csv"):
+        if name not in _TABLES:
             continue
-        if PurePosixPath(file.name).parent not in beside or (name == "concept.csv" and file not in concepts):
+        if PurePosixPath(file.name).parent not in beside or (name == "concept" and file not in concepts):
             continue
-        former = found.setdefault(name.removesuffix(".csv"), file)
+        former = found.setdefault(name, file)
         if former is not file:
             raise InputError(
                 f"there are two files {file.base}: {former.name} and {file.name}",
@@ -176,6 +184,38 @@ def _find_files(source: Path) -> dict[str, SourceFile]:
             "there is no CONCEPT.csv here", path=source, fix="give the zip or the folder of an Athena download"
         )
     return found
+
+
+def _table(file: SourceFile) -> str:
+    """Which table it is, by its name; "": it is no file of a table."""
+    name, dot, ending = file.base.lower().removesuffix(".gz").rpartition(".")
+    return name if dot and ending in ("csv", *PARQUET) else ""
+
+
+def _rows(file: SourceFile, reading: Reading, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Batches of rows of a table: ``line``, then ``columns`` as they are written here, whatever the file's case."""
+    if ending_of(file) in PARQUET:
+        header = parquet_columns(file, reading)
+        check_header(header, columns, path=file.path, line=None, divided="as in a CDM")
+        wanted = _as_spelled(header, columns)
+        rows = parquet_rows(file, reading, columns=wanted, may_be_lists=())
+    else:
+        line, text = first_line(file, reading)
+        if "\t" in text or "," not in text:
+            yield from read_tabbed_columns(file, reading, columns=columns)
+            return
+        with long_fields():
+            header = [name.strip() for name in next(csv.reader([text]), [])]
+        check_header(header, columns, path=file.path, line=line, divided="divided by tabs or commas")
+        wanted = _as_spelled(header, columns)
+        rows = text_rows(file, reading, columns=wanted, delimiter=",", quoting="yes")
+    for batch in rows:
+        yield batch.rename({LINE: "line", **dict(zip(wanted, columns, strict=True))})
+
+
+def _as_spelled(header: Sequence[str], columns: Sequence[str]) -> list[str]:
+    spelled = {name.casefold(): name for name in header}
+    return [spelled[column] for column in columns]
 
 
 def _code(options: OmopOptions) -> pl.Expr:
@@ -203,7 +243,7 @@ def _read_concepts(file: SourceFile, options: OmopOptions, reading: Reading) -> 
     }
     seen: dict[str, set[str]] = {column: set() for column in filters}
     kept, codes, languages, n_none = [], [], dict(LANGUAGES), 0
-    for block in read_tabbed_columns(file, reading, columns=columns):
+    for block in _rows(file, reading, columns):
         rows = reading.keep_valid(block, checks, path=file.path).with_columns(
             pl.col("concept_id").cast(pl.Int64),
             pl.col("domain_id", "vocabulary_id", "concept_class_id").cast(pl.Categorical),
@@ -223,9 +263,7 @@ def _read_concepts(file: SourceFile, options: OmopOptions, reading: Reading) -> 
                 rows = rows.filter(pl.col(column).cast(pl.String).is_in(wanted))
         if options.standard_only:
             rows = rows.filter(pl.col("standard_concept") == "S")
-        kept.append(
-            rows.with_columns(is_valid=pl.col("invalid_reason") == "").drop("standard_concept", "invalid_reason")
-        )
+        kept.append(rows.with_columns(is_valid=_IS_VALID).drop("standard_concept", "invalid_reason"))
     for column, (name, wanted) in filters.items():
         check_chosen(name, wanted, seen[column], path=file.path)
     if not kept:
@@ -300,7 +338,7 @@ def _read_synonyms(
         _id_check("language_concept_id", "concept_synonym_name"),
     )
     parts, seen = [], {"en"}  # the language of the names in CONCEPT
-    for block in read_tabbed_columns(file, reading, columns=columns):
+    for block in _rows(file, reading, columns):
         language = pl.col("language_concept_id").cast(pl.Int64)
         synonyms = reading.keep_valid(block, checks, path=file.path).select(
             pl.col("concept_id").cast(pl.Int64),
@@ -346,10 +384,10 @@ def _read_links(file: SourceFile, options: OmopOptions, reading: Reading) -> pl.
     )
     wanted = {*options.chosen_relations, *_CHOICES, *([MAPS_TO] if options.maps else [])}
     parts, seen = [pl.DataFrame(schema=_LINKS)], set[str]()
-    for block in read_tabbed_columns(file, reading, columns=columns):
+    for block in _rows(file, reading, columns):
         rows = reading.keep_valid(block, checks, path=file.path)
         seen.update(rows["relationship_id"].unique())
-        rows = rows.filter(pl.col("invalid_reason") == "")
+        rows = rows.filter(_IS_VALID)
         if not options.reads_all_relations:
             rows = rows.filter(pl.col("relationship_id").is_in(wanted))
         parts.append(rows.select(_LINKS.names()).cast(_LINKS))
@@ -362,7 +400,7 @@ def _read_vocabularies(file: SourceFile, reading: Reading) -> dict[str, dict[str
     """Name and version of each vocabulary, by its id."""
     found: dict[str, dict[str, str]] = {}
     columns = ("vocabulary_id", "vocabulary_name", "vocabulary_version")
-    for block in read_tabbed_columns(file, reading, columns=columns):
+    for block in _rows(file, reading, columns):
         rows = reading.keep_valid(block, (_text_check("vocabulary_id", "vocabulary_name"),), path=file.path)
         for source, name, version in rows.select(columns).iter_rows():
             said = {"source": source, "name": name.strip(), "version": version.strip()}
@@ -452,7 +490,7 @@ def _no_references() -> pl.DataFrame:
 FORMAT = Format(
     name="omop",
     description="OMOP Standardized Vocabularies (Athena): CONCEPT, CONCEPT_SYNONYM, CONCEPT_RELATIONSHIP",
-    source="the zip or folder of an Athena download, or its CONCEPT.csv",
+    source="the zip or folder of an Athena download, or of a CDM's vocabulary tables (CSV, Parquet); or CONCEPT alone",
     obtain="https://athena.ohdsi.org (free account): choose vocabularies, press download",
     licence="that of each vocabulary chosen; some need a licence of their own (CPT-4, MedDRA)",
     options=OmopOptions,
