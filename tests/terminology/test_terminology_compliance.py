@@ -314,3 +314,79 @@ def test_alternative_terms_are_names_in_every_form_of_an_ontology(
     exact = [("exact_synonym", text) for text in ('b "c"', "d", "e", "f")]
     names = terminology.names().select("term_type", "text").collect().rows()
     assert sorted(names) == sorted([("label", "a"), *exact, *more])
+
+
+_TYPED_OBO = """\
+format-version: 1.4
+
+[Term]
+id: X:1
+name: heart attack
+synonym: "MI" EXACT ABBREVIATION []
+synonym: "infarct" EXACT OMO:0003001 []
+synonym: "coronary" BROAD dubious []
+synonym: "cardiac infarction" EXACT []
+"""
+_TYPED_OWL = """\
+@prefix obo: <http://purl.obolibrary.org/obo/> .
+@prefix oio: <http://www.geneontology.org/formats/oboInOwl#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+obo:X_1 a owl:Class ; <http://www.w3.org/2000/01/rdf-schema#label> "heart attack" ;
+    oio:hasExactSynonym "MI", "infarct", "cardiac infarction" ; oio:hasBroadSynonym "coronary" .
+[] a owl:Axiom ; owl:annotatedSource obo:X_1 ; owl:annotatedProperty oio:hasExactSynonym ; owl:annotatedTarget "MI" ;
+    oio:hasSynonymType <http://purl.obolibrary.org/obo/mondo#ABBREVIATION> .
+[] a owl:Axiom ; owl:annotatedSource obo:X_1 ; owl:annotatedProperty oio:hasExactSynonym ;
+    owl:annotatedTarget "infarct" ; oio:hasSynonymType obo:OMO_0003001 .
+[] a owl:Axiom ; owl:annotatedSource obo:X_1 ; owl:annotatedProperty oio:hasBroadSynonym ;
+    owl:annotatedTarget "coronary" ; oio:hasSynonymType <http://purl.obolibrary.org/obo/mondo#dubious> .
+"""
+_TYPED_GRAPHS = json.dumps(
+    {
+        "graphs": [
+            {
+                "nodes": [
+                    {
+                        "id": "http://purl.obolibrary.org/obo/X_1",
+                        "lbl": "heart attack",
+                        "type": "CLASS",
+                        "meta": {
+                            "synonyms": [
+                                {"pred": "hasExactSynonym", "val": "MI", "synonymType": "ABBREVIATION"},
+                                {"pred": "hasExactSynonym", "val": "infarct", "synonymType": "OMO:0003001"},
+                                {"pred": "hasBroadSynonym", "val": "coronary", "synonymType": "dubious"},
+                                {"pred": "hasExactSynonym", "val": "cardiac infarction"},
+                            ]
+                        },
+                    }
+                ]
+            }
+        ]
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "text"),
+    [("obo", "x.obo", _TYPED_OBO), ("owl", "x.ttl", _TYPED_OWL), ("obographs", "x.json", _TYPED_GRAPHS)],
+)
+def test_synonyms_of_unwanted_types_are_left_out(name: str, file: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / file).write_text(text)
+
+    def names(**options: str) -> tuple[set[str], ImportReport]:
+        terminology, report = imported(name, tmp_path / file, tmp_path / "out", **options)
+        return set(terminology.names().collect()["text"]), report
+
+    everything = {"heart attack", "MI", "infarct", "coronary", "cardiac infarction"}
+    left_out = "synonyms of types to leave out"
+    found, report = names(scopes="all")
+    assert found == everything
+    assert left_out not in report.notes
+    found, report = names(scopes="all", without_types="abbreviation, Ambiguous")
+    assert found == everything - {"MI", "infarct"}
+    assert report.notes[left_out] == 2
+    assert names(without_types="ambiguous")[0] == everything - {"infarct", "coronary"}
+    with pytest.raises(
+        InputError, match=r"nothing of 'abbreviaton'.*'abbreviation'.*abbreviation, ambiguous"
+    ) as caught:
+        names(without_types="abbreviaton")
+    assert (caught.value.path, caught.value.field) == (tmp_path / file, "without_types")

@@ -93,7 +93,9 @@ def read_obo(source: str, options: OntologyOptions, reading: Reading) -> SourceT
     said: list[tuple[str, str]] = []
     wanted = WantedPrefixes(options, reading)
     terms = _terms(file, equivalents, said, options, wanted, reading)
-    tables = tables_from_terms(terms, path=file.path, language=options.language, reading=reading)
+    tables = tables_from_terms(
+        terms, path=file.path, language=options.language, reading=reading, without_types=options.without_types
+    )
     wanted.check(file.path)
     return with_head(with_equivalents(tables, equivalents, reading), said)
 

@@ -164,7 +164,13 @@ def read_obographs(source: str, options: IriOptions, reading: Reading) -> Source
             "OBO Graphs in YAML are not read", path=file.path, expected=".json", fix="convert the file to JSON"
         )
     document = _Document(file, options, reading)
-    tables = tables_from_terms(document.terms(), path=file.path, language=options.language, reading=reading)
+    tables = tables_from_terms(
+        document.terms(),
+        path=file.path,
+        language=options.language,
+        reading=reading,
+        without_types=options.without_types,
+    )
     return document.completed(tables)
 
 

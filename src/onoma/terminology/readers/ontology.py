@@ -53,6 +53,9 @@ class OntologyOptions(ReaderOptions):
         default=("exact",),
         description="scopes of synonyms to keep besides labels: exact, narrow, broad, related, or all",
     )
+    without_types: Words = Field(
+        default=(), description="leave out synonyms of these types, e.g. abbreviation,dubious (see its term types)"
+    )
     prefixes: Words = Field(default=(), description="keep only terms with these id prefixes, e.g. HP; empty: all")
     language: LanguageTag = Field(
         default="en", description="language of the names (BCP 47); OBO Foundry labels are English"
@@ -164,7 +167,13 @@ class Columns:
 
 
 def tables_from_terms(
-    terms: Iterable[OntologyTerm], *, path: Path, language: str, reading: Reading, source: str | None = None
+    terms: Iterable[OntologyTerm],
+    *,
+    path: Path,
+    language: str,
+    reading: Reading,
+    source: str | None = None,
+    without_types: Sequence[str] = (),
 ) -> SourceTables:
     """Check the terms and lay them out as tables.
 
@@ -174,9 +183,11 @@ def tables_from_terms(
         language: Of names that do not say theirs.
         reading: Where bad terms and names go.
         source: Of all names; unset: the prefix of the term's id.
+        without_types: Types of synonyms to leave out ("abbreviation" of "exact_synonym/abbreviation"), in any case.
 
     Raises:
-        InputError: under "strict": an id twice, two labels, a blank or unprintable name.
+        InputError: no synonym has one of the types to leave out; under "strict" also an id twice, two labels, a blank
+            or unprintable name.
     """
     concepts, names, types = Columns(SOURCE_CONCEPTS), Columns(SOURCE_NAMES), Columns(SOURCE_TYPES)
     relations, definitions = Columns(SOURCE_RELATIONS), Columns(SOURCE_DEFINITIONS)
@@ -186,7 +197,11 @@ def tables_from_terms(
     statuses: dict[str, str] = {}
     successors: dict[str, list[str]] = {}
     choosing: dict[str, OntologyTerm] = {}
+    unwanted = {word.lower() for word in without_types}
+    types_there: set[str] = set()
     for term in terms:
+        if unwanted:
+            _leave_out_types(term, unwanted, types_there, reading)
         problem = _term_problem(term, statuses)
         if problem:
             reading.reject(problem, path=path, line=term.line, text=term.term_id, field="id")
@@ -220,6 +235,7 @@ def tables_from_terms(
                 continue
             if alternatives.setdefault(alternative, term.term_id) != term.term_id:
                 reading.note("alternative ids claimed by several terms (the first has it)", 1)
+    check_chosen("without_types", sorted(unwanted), types_there - {""}, path=path)
     shown = ", ".join(described[:_MOST_SHOWN])
     reading.note(f"terms described without a name (such as {shown}), left out", len(described))
     alternatives = {code: term_id for code, term_id in alternatives.items() if code not in choosing}
@@ -248,6 +264,15 @@ def tables_from_terms(
         cross_references=references.frame(),
         may_refer_outside=True,
     )
+
+
+def _leave_out_types(term: OntologyTerm, unwanted: Container[str], there: set[str], reading: Reading) -> None:
+    """Take off synonyms by their type; ``there`` gets the types that they have."""
+    types = [synonym.term_type.partition("/")[2] for synonym in term.synonyms]
+    there.update(types)
+    kept = [synonym for synonym, its_type in zip(term.synonyms, types, strict=True) if its_type not in unwanted]
+    reading.note("synonyms of types to leave out", len(term.synonyms) - len(kept))
+    term.synonyms = kept
 
 
 def _leave_out_nameless(term: OntologyTerm, described: list[str], path: Path, reading: Reading) -> None:

@@ -183,7 +183,13 @@ def read_owl(source: str, options: IriOptions, reading: Reading) -> SourceTables
     """
     file = only_file(Path(source))
     ontology = _Ontology(_statements(file, reading), options, reading)
-    tables = tables_from_terms(ontology.terms(), path=file.path, language=options.language, reading=reading)
+    tables = tables_from_terms(
+        ontology.terms(),
+        path=file.path,
+        language=options.language,
+        reading=reading,
+        without_types=options.without_types,
+    )
     completed = ontology.completed(tables)
     if completed.names.is_empty():
         _refuse_other_labels(file)
