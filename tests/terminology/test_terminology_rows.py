@@ -369,7 +369,7 @@ def test_missing_columns_and_options(tmp_path: Path) -> None:
         read(tmp_path, "table", "t.csv", "code;name\n1;a\n", id="code", name="nane")
     with pytest.raises(InputError, match=r"no column 'code'.*Expected one of code;name.*option delimiter"):
         read(tmp_path, "table", "t.csv", "code;name\n1;a\n", id="code", name="name", delimiter=",")
-    for option in ({"delimiter": ";"}, {"quoting": "no"}):
+    for option in ({"delimiter": ";"}, {"quoting": "no"}, {"header": "code,name"}):
         with pytest.raises(InputError, match=r"an option of CSV and TSV files; found a \.jsonl"):
             read(tmp_path, "table", "t.jsonl", '{"code": 1, "name": "a"}\n', id="code", name="name", **option)
     with pytest.raises(InputError, match="two columns are called 'name'"):
@@ -573,3 +573,63 @@ def test_rows_of_one_code_are_counted(tmp_path: Path) -> None:
     (tmp_path / "u.csv").write_text("id,name\nA1,old disease\nA2,flu\n")
     report = import_terminology("table", tmp_path / "u.csv", tmp_path / "u", options={"id": "id", "name": "name"})
     assert report.notes == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("t.asc", '10$first$1$$Y$\n11$second "left"$1$$N$\n20$third$2$$Y$\n', {"delimiter": "$", "quoting": "no"}),
+        ("t.tsv", '\n10\tfirst\t1\n11\tsecond "left"\t1\n20\tthird\t2\n', {}),
+        ("t.csv", '10,first,1,x\n11,"second ""left""",1,"x, y"\n\n20,third,2,z\n', {}),
+        ("t.txt", '"10";"first";"1"\n"11";"second ""left""";"1"\n20;third;2', {}),
+    ],
+)
+def test_columns_that_no_line_names(name: str, text: str, options: dict[str, str], tmp_path: Path) -> None:
+    said = {"id": "code", "name": "name", "header": "term,name,code", **options}
+    terminology, report = read(tmp_path, "table", name, text, **said)
+    assert named(terminology) == {"1": ["first", 'second "left"'], "2": ["third"]}
+    assert report.n_rejected == 0
+    with pytest.raises(InputError, match=r"no column 'kode'\..* Expected one of term, name, code\."):
+        read(tmp_path, "table", name, text, **(said | {"id": "kode"}))
+    first = text.strip().splitlines()[0]
+    with pytest.raises(InputError, match="more names than columns") as caught:
+        read(tmp_path, "table", name, text, **(said | {"header": "term,name,code,d,e,f,g"}))
+    assert (caught.value.line, caught.value.field) == (text.splitlines().index(first) + 1, "header")
+    bad = text.rstrip("\n") + "\n30\n"
+    with pytest.raises(InputError, match="fields") as caught:
+        read(tmp_path, "table", name, bad, **said)
+    assert caught.value.line == len(bad.splitlines())
+
+
+def test_names_of_columns_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="two columns have one name"):
+        read(tmp_path, "table", "t.csv", "1,a\n", id="a", name="b", header="a,b,a")
+    with pytest.raises(InputError, match=r"only blank lines; expected rows"):
+        read(tmp_path, "table", "t.csv", "\n \n", id="a", name="b", header="a,b")
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
+def test_cells_that_have_nothing_to_say(kind: str, tmp_path: Path) -> None:
+    rows = [
+        {"code": "1", "name": "A1BG", "others": "A1B| - |ABG", "type": "-", "language": "NA"},
+        {"code": "2", "name": " - ", "others": "A2MP1", "type": "gene", "language": "en"},
+        {"code": "3", "name": "na", "others": "NA", "type": "NA|gene", "language": "en"},
+        {"code": "NA", "name": "x", "others": "-", "type": "gene", "language": "en"},
+    ]
+    path = tmp_path / f"t.{kind}"
+    table = pl.DataFrame(rows)
+    if kind == "parquet":
+        table.with_columns(pl.col("others").str.split("|")).write_parquet(path)
+    elif kind == "jsonl":
+        table.with_columns(pl.col("others").str.split("|")).write_ndjson(path)
+    else:
+        table.write_csv(path, separator="\t" if kind == "tsv" else ",")
+    options = {"id": "code", "name": "name,others", "separator": "|", "semantic_type": "type", "language": "language"}
+    with pytest.raises(InputError, match="a code") as caught:
+        imported("table", path, tmp_path / "out", missing="-,NA", **options)
+    assert caught.value.line == (4 if kind in ("jsonl", "parquet") else 5)
+    terminology, report = imported("table", path, tmp_path / "out", on_error="skip", missing="-,NA", **options)
+    assert report.n_rejected == 1
+    assert named(terminology) == {"1": ["A1BG", "A1B", "ABG"], "2": ["A2MP1"], "3": ["na"]}
+    assert terminology.concepts().collect()["semantic_types"].to_list() == [[], ["gene"], ["gene"]]
+    assert terminology.names().collect()["language"].to_list() == ["und"] * 3 + ["en", "en"]

@@ -79,8 +79,9 @@ def text_rows(
     delimiter: str | None = None,
     quoting: Literal["auto", "yes", "no"] = "auto",
     advice: str = "close it",
+    header: Sequence[str] | None = None,
 ) -> Iterator[pl.DataFrame]:
-    """Rows of a CSV or TSV file with a header, quoted or not.
+    """Rows of a CSV or TSV file, quoted or not.
 
     Args:
         file: Plain or gzip.
@@ -89,52 +90,82 @@ def text_rows(
         delimiter: What divides them; unset: see `dividing_sign`.
         quoting: Whether cells may stand in double quotes; "auto": unless tabs divide them.
         advice: What to do about a quote left open.
+        header: Names of the first columns, where no line names them; the others have none.
 
     Raises:
-        InputError: as `table_rows`.
+        InputError: as `table_rows`, and if there are more names than columns.
     """
 
     def check_fields(fields: list[str], line: int) -> None:
         _check_columns(fields, columns, file.path, line=line)
 
     if delimiter is None:
-        delimiter = dividing_sign(file, reading, columns)
+        delimiter = dividing_sign(file, reading, columns if header is None else header)
     are_kept = quoting == "auto" and delimiter == "\t"
     may_be_quoted = quoting != "no" and not are_kept
-    header: tuple[int, bytes] | None = None
+    first: tuple[int, bytes] | None = None
     has_quotes = False
     for block in read_blocks(file, reading):
-        header = header or first_line_of(block, file.path, reading)
+        first = first or first_line_of(block, file.path, reading)
         has_quotes = has_quotes or (may_be_quoted and b'"' in block.data)
-        if header and (has_quotes or not may_be_quoted):
+        if first and (has_quotes or not may_be_quoted):
             break
+    fields = None
+    if header is not None and first is not None:
+        fields = _named(header, first, delimiter, file.path, is_quoted=has_quotes)
+        check_fields([*header], first[0])
     if has_quotes:
         return read_quoted(
             file,
             reading,
             delimiter=delimiter,
             keep=columns,
+            fields=fields,
             check_fields=check_fields,
             advice=advice,
             line_column=LINE,
         )
-    if header is None:
-        raise InputError("the file has only blank lines", path=file.path, expected="the names of the columns")
-    line, text = header
-    fields = [name.strip() for name in text.decode().split(delimiter)]
-    check_fields(fields, line)
+    if first is None:
+        expected = "the names of the columns" if header is None else "rows"
+        raise InputError("the file has only blank lines", path=file.path, expected=expected)
+    n_header_lines = 0
+    if fields is None:
+        n_header_lines, text = first
+        fields = [name.strip() for name in text.decode().split(delimiter)]
+        check_fields(fields, n_header_lines)
     rows = read_delimited(
         file,
         reading,
         separator=delimiter,
         fields=fields,
         keep=columns,
-        skip_lines=line,
+        skip_lines=n_header_lines,
         skip_blank_lines=True,
         line_column=LINE,
         if_quoted=_IF_QUOTED if are_kept else None,
     )
     return _noting_quotes(rows, columns, reading) if are_kept else rows
+
+
+def _named(
+    header: Sequence[str], first: tuple[int, bytes], delimiter: str, path: Path, *, is_quoted: bool
+) -> list[str]:
+    """Names of all columns of a file whose first line is a row: those given, then such as no column has."""
+    line, text = first
+    row = text.decode()
+    with long_fields():
+        cells = next(csv.reader([row], delimiter=delimiter), []) if is_quoted else row.split(delimiter)
+    if len(cells) < len(header):
+        raise InputError(
+            "more names than columns",
+            path=path,
+            line=line,
+            field="header",
+            expected=f"names of {len(cells)} columns divided by {'tabs' if delimiter == chr(9) else repr(delimiter)}",
+            found=str(len(header)),
+            fix="say which sign divides the columns (option delimiter), or give fewer names",
+        )
+    return [*header, *(f"{LINE}{place}" for place in range(len(header), len(cells)))]
 
 
 def _noting_quotes(rows: Iterator[pl.DataFrame], columns: Sequence[str], reading: Reading) -> Iterator[pl.DataFrame]:

@@ -3,8 +3,9 @@
 Rows of one code need not lie together; each adds names. Of a row, the names stand in the order of the columns given,
 a cell's in its own order. CSV fields may be quoted (RFC 4180), TSV fields are not unless ``quoting=yes``. A Parquet
 column, or a cell of JSON Lines (``.jsonl``, ``.ndjson``: an object on each line), may hold a list of names. Numbers in
-JSON Lines keep their spelling; a missing key is an empty cell. Outer white space of codes is stripped, that of names
-only where a cell is divided.
+JSON Lines keep their spelling; a missing key is an empty cell, and so is one of the words in ``missing``. Outer white
+space of codes is stripped, that of names only where a cell is divided. Where the first line of a text file is a row,
+``header`` names the columns, from the first on.
 
 Definitions (``definition=COLUMN``), as scispaCy's knowledge bases have them, are stripped, and an empty cell is none.
 Their source is that of the row's names.
@@ -91,6 +92,10 @@ class TableOptions(ReaderOptions):
         description="whether fields may stand in double quotes: auto (yes, unless tabs divide columns), yes, no",
     )
     encoding: str = Field(default="utf-8", description="of a text file, e.g. cp1252, latin-1, utf-16")
+    header: Words = Field(
+        default=(), description="names of the first columns, if the first line is a row and does not name them"
+    )
+    missing: Words = Field(default=(), description="what stands in a cell that has nothing to say, e.g. -,NA")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -115,7 +120,7 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
     check_is_table(kind, source)
     file = only_file(Path(source))
     path = file.path
-    given = sorted(options.model_fields_set & {"delimiter", "quoting"})
+    given = sorted(options.model_fields_set & {"delimiter", "header", "quoting"})
     if given and ending_of(file) in PARQUET | JSON_LINES:
         raise InputError(
             "an option of CSV and TSV files",
@@ -129,7 +134,7 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
     definitions, fates = [pl.DataFrame(schema=SOURCE_DEFINITIONS)], [pl.DataFrame(schema=_FATES)]
     read_as, codes = _renamed(options), [pl.Series(dtype=pl.UInt64)]
     for batch in _rows(file, options, reading):
-        rows = _checked(batch.rename(_as_read), read_as, path, reading)
+        rows = _checked(_without_missing(batch.rename(_as_read), options), read_as, path, reading)
         codes.append(rows[read_as.id].hash().rename(""))
         names.append(_names(rows, read_as))
         fates.append(_fates_of(rows, read_as))
@@ -141,7 +146,7 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
                     concept_id=read_as.id, semantic_type=_pieces(rows, read_as.semantic_type, read_as), line=LINE
                 )
                 .explode("semantic_type")
-                .filter(pl.col("semantic_type").str.strip_chars() != "")
+                .drop_nulls("semantic_type")
             )
     in_all, all_names = pl.concat(codes), pl.concat(names)
     reading.note("rows of a code that stood before, whose names are put together", len(in_all) - in_all.n_unique())
@@ -180,7 +185,20 @@ def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator
         return json_rows(file, reading, columns=columns, may_be_lists=may_be_lists, separator=options.separator)
     delimiter = None if options.delimiter == "auto" else _delimiter(options.delimiter)
     advice = "close it, or import with --set quoting=no if quotes are ordinary characters here"
-    return text_rows(file, reading, columns=columns, delimiter=delimiter, quoting=options.quoting, advice=advice)
+    header = options.header or None
+    if header and len(set(header)) < len(header):
+        raise InputError("two columns have one name", path=file.path, field="header", found=",".join(header))
+    return text_rows(
+        file, reading, columns=columns, delimiter=delimiter, quoting=options.quoting, advice=advice, header=header
+    )
+
+
+def _without_missing(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
+    """Cells that say nothing are empty."""
+    if not options.missing:
+        return rows
+    says_nothing = pl.col(pl.String).str.strip_chars().is_in(options.missing)
+    return rows.with_columns(pl.when(says_nothing).then(pl.lit("")).otherwise(pl.col(pl.String)).name.keep())
 
 
 def _as_read(column: str) -> str:
@@ -199,12 +217,15 @@ def _renamed(options: TableOptions) -> TableOptions:
 
 
 def _pieces(rows: pl.DataFrame, column: str, options: TableOptions) -> pl.Expr:
-    """The texts of a cell, as a list."""
+    """The texts of a cell that say something, as a list."""
+    cells = pl.col(column)
     if isinstance(rows.schema[column], pl.List):
-        return pl.col(column).fill_null([])
-    if options.separator is None:
-        return pl.concat_list(pl.col(column))
-    return pl.col(column).str.split(options.separator).list.eval(pl.element().str.strip_chars())
+        pieces = cells.fill_null([])
+    elif options.separator is None:
+        pieces = pl.concat_list(cells)
+    else:
+        pieces = cells.str.split(options.separator).list.eval(pl.element().str.strip_chars())
+    return pieces.list.eval(pl.element().filter(~pl.element().str.strip_chars().is_in(["", *options.missing])))
 
 
 def _is_text(column: str) -> pl.Expr:
@@ -218,8 +239,7 @@ def _word(column: str) -> pl.Expr:
 
 def _checked(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Reading) -> pl.DataFrame:
     rows = rows.with_columns(pl.col(options.id).str.strip_chars())
-    is_name = pl.element().str.strip_chars() != ""
-    columns = [_pieces(rows, column, options).list.eval(pl.element().filter(is_name)) for column in options.name]
+    columns = [_pieces(rows, column, options) for column in options.name]
     rows = rows.with_columns(_names_of_row=pl.concat_list(columns), _n_in_first_column=columns[0].list.len())
     names, words = pl.col("_names_of_row"), ",".join(map(_as_written, options.name))
     shown = options.name[0] if rows.schema[options.name[0]] == pl.String else options.id
@@ -349,7 +369,7 @@ def _delimiter(said: str) -> str:
 FORMAT = Format(
     name="table",
     description="any CSV, TSV, Parquet or JSON Lines table; options say which column is what",
-    source="a .csv, .tsv, .txt with a header, or a .jsonl or .ndjson (plain or gzip), or a .parquet file",
+    source="a .csv, .tsv, .txt with a header or header=..., or a .jsonl or .ndjson (plain or gzip), or a .parquet file",
     obtain="your own codes and names; most vocabularies offer such an export",
     licence="that of the vocabulary",
     options=TableOptions,
