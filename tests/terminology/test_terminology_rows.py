@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
 import io
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from importing import imported
+from typer.testing import CliRunner
 
+from onoma.cli.app import app
 from onoma.errors import ConfigError, InputError
 from onoma.files.reading import OnError
 from onoma.files.text_files import BLOCK_BYTES
@@ -633,3 +638,75 @@ def test_cells_that_have_nothing_to_say(kind: str, tmp_path: Path) -> None:
     assert named(terminology) == {"1": ["A1BG", "A1B", "ABG"], "2": ["A2MP1"], "3": ["na"]}
     assert terminology.concepts().collect()["semantic_types"].to_list() == [[], ["gene"], ["gene"]]
     assert terminology.names().collect()["language"].to_list() == ["und"] * 3 + ["en", "en"]
+
+
+def test_signs_are_taken_off_names(tmp_path: Path) -> None:
+    data = "code,name\n1,- - Cholera -\n1, -x-y|.z\n2,b - c\n"
+    terminology, _ = read(tmp_path, "table", "t.csv", data, id="code", name="name", strip="-.", separator="|")
+    assert named(terminology) == {"1": ["Cholera", "x-y", "z"], "2": ["b - c"]}
+    with pytest.raises(InputError, match="a name") as caught:
+        read(tmp_path, "table", "t.csv", "code,name\n1,a\n2,- - \n", id="code", name="name", strip="-")
+    assert caught.value.line == 3
+
+
+def _tabbed(*rows: str) -> str:
+    return "".join("\t".join(row.split(" ; ")) + "\n" for row in rows)
+
+
+PUBLISHED = {
+    "hgnc_complete_set.txt": _tabbed(
+        "hgnc_id ; symbol ; name ; status ; alias_symbol ; alias_name ; prev_symbol ; prev_name",
+        'HGNC:5 ; A1BG ; alpha-1-B glycoprotein ; Approved ; "A1B|ABG" ;  ;  ; ',
+    ),
+    "Homo_sapiens.gene_info.gz": _tabbed(
+        "#tax_id ; GeneID ; Symbol ; LocusTag ; Synonyms ; Full_name_from_nomenclature_authority ; Other_designations",
+        "9606 ; 1 ; A1BG ; - ; A1B|ABG ; alpha-1-B glycoprotein ; -",
+        "9606 ; 3 ; A2MP1 ; - ; - ; - ; pregnancy-zone protein pseudogene",
+    ),
+    "Loinc.csv": '"LOINC_NUM","CLASS","STATUS","CONSUMER_NAME","SHORTNAME","LONG_COMMON_NAME"\n'
+    '"2093-3","CHEM","ACTIVE","","Cholest SerPl-mCnc","Cholesterol [Mass/volume] in Serum or Plasma"\n'
+    '"1-8","CHEM","TRIAL","Acyclovir","",""\n"2-9","CHEM","DEPRECATED","","","Old"\n',
+    "SimpleTabulation-ICD-11-MMS-en.txt": "\ufeff"
+    + _tabbed(
+        "Foundation URI ; Linearization URI ; Code ; BlockId ; Title ; ClassKind ; BrowserLink",
+        'http://id/1 ; http://l/1 ;  ;  ; "Certain infectious diseases" ; chapter ; "=hyperlink(""x"",""browser"")"',
+        'http://id/2 ; http://l/2 ; 1A00 ;  ; "- - - Cholera" ; category ; "=hyperlink(""x"",""browser"")"',
+        ' ; http://l/3 ; 1A0Y ;  ; "- - Cholera, ""other""" ; category ; "x"',
+    ),
+    "pt.asc": '10081988$Hypersensitivity pneumonitis$$10038738$$$$$$$\n10000002$11-beta "x" deficiency$$1$$$$$$$\n',
+    "llt.asc": "10000001$Ventilation pneumonitis$10081988$$$$$$$Y$$\n10000002$11-beta deficiency$10000002$$$$$$$N$$\n",
+}
+
+
+def test_code_lists_as_their_publishers_give_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in PUBLISHED.items():
+        data = text.encode()
+        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    page = (Path(__file__).parents[2] / "docs" / "terminologies.md").read_text(encoding="utf-8")
+    section = page.partition("### Code lists as their publishers give them\n")[2].partition("\n## ")[0]
+    commands = re.findall(r"^    onoma (.*)$", section, re.M)
+    assert len(commands) == len(PUBLISHED) + 1
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        result = CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+    found = {name: Terminology.open(tmp_path / name) for name in ("hgnc", "genes", "loinc", "icd11", "meddra")}
+    assert {name: named(terminology) for name, terminology in found.items()} == {
+        "hgnc": {"HGNC:5": ["A1BG", "alpha-1-B glycoprotein", "A1B", "ABG"]},
+        "genes": {
+            "1": ["A1BG", "alpha-1-B glycoprotein", "A1B", "ABG"],
+            "3": ["A2MP1", "pregnancy-zone protein pseudogene"],
+        },
+        "loinc": {
+            "2093-3": ["Cholesterol [Mass/volume] in Serum or Plasma", "Cholest SerPl-mCnc"],
+            "1-8": ["Acyclovir"],
+            "2-9": ["Old"],
+        },
+        "icd11": {"1A00": ["Cholera"], "1A0Y": ['Cholera, "other"']},
+        "meddra": {
+            "10081988": ["Hypersensitivity pneumonitis", "Ventilation pneumonitis"],
+            "10000002": ['11-beta "x" deficiency', "11-beta deficiency"],
+        },
+    }
+    assert found["loinc"].concepts().collect()["status"].to_list() == ["active", "active", "obsolete"]
+    assert found["meddra"].concept("10081988").preferred_name == "Hypersensitivity pneumonitis"

@@ -16,6 +16,7 @@ The tables of knowledge bases that newer releases of BELB offer (https://github.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -55,8 +56,9 @@ _STATUS_WORDS = {
         ("1", "true", "t", "yes", "y", "obsolete", "retired", "deprecated", "inactive", "withdrawn", "deleted"),
         OBSOLETE,
     ),
-    **dict.fromkeys(("0", "false", "f", "no", "n", "active", "current", "valid"), ACTIVE),
+    **dict.fromkeys(("0", "false", "f", "no", "n", "active", "current", "valid", "trial", "discouraged"), ACTIVE),
 }
+"""LOINC calls ACTIVE, TRIAL and DISCOURAGED what may be used."""
 _OPTIONAL_COLUMNS = ("preferred", "language", "semantic_type", "source", "definition", "obsolete", "replaced_by")
 
 
@@ -94,6 +96,9 @@ class TableOptions(ReaderOptions):
     encoding: str = Field(default="utf-8", description="of a text file, e.g. cp1252, latin-1, utf-16")
     header: Words = Field(
         default=(), description="names of the first columns, if the first line is a row and does not name them"
+    )
+    strip: str = Field(
+        default="", description="signs to take off both ends of names, with the white space there, e.g. - (ICD-11)"
     )
     missing: Words = Field(default=(), description="what stands in a cell that has nothing to say, e.g. -,NA")
 
@@ -228,6 +233,11 @@ def _pieces(rows: pl.DataFrame, column: str, options: TableOptions) -> pl.Expr:
     return pieces.list.eval(pl.element().filter(~pl.element().str.strip_chars().is_in(["", *options.missing])))
 
 
+def _stripped(pieces: pl.Expr, signs: str) -> pl.Expr:
+    stripped = pl.element().str.strip_chars().str.strip_chars(signs + string.whitespace)
+    return pieces.list.eval(stripped).list.eval(pl.element().filter(pl.element() != ""))
+
+
 def _is_text(column: str) -> pl.Expr:
     return pl.col(column).str.strip_chars() != ""
 
@@ -240,6 +250,8 @@ def _word(column: str) -> pl.Expr:
 def _checked(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Reading) -> pl.DataFrame:
     rows = rows.with_columns(pl.col(options.id).str.strip_chars())
     columns = [_pieces(rows, column, options) for column in options.name]
+    if options.strip:
+        columns = [_stripped(pieces, options.strip) for pieces in columns]
     rows = rows.with_columns(_names_of_row=pl.concat_list(columns), _n_in_first_column=columns[0].list.len())
     names, words = pl.col("_names_of_row"), ",".join(map(_as_written, options.name))
     shown = options.name[0] if rows.schema[options.name[0]] == pl.String else options.id
