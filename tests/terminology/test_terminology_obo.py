@@ -359,10 +359,9 @@ SCOPE = r"EXACT, BROAD, NARROW or RELATED .* \[\] where there are none"
 @pytest.mark.parametrize(
     ("frame", "expected"),
     [
-        ('[Term]\nid: X:2\nsynonym: "b" EXACT', SCOPE),
         ('[Term]\nid: X:2\nsynonym: "b" EXAKT []', SCOPE),
-        ('[Term]\nid: X:2\nsynonym: "b" EXACT [X:1', "references in brackets"),
-        ('[Term]\nid: X:2\nsynonym: "b" EXACT [X:1 X:3]', "references in brackets"),
+        ('[Term]\nid: X:2\ndef: "b" c [X:1]', "references in brackets"),
+        ('[Term]\nid: X:2\ndef: "b "c" d" []', "references in brackets"),
         ("[Term]\nid: X:2\nsynonym: b EXACT []", "a text in double quotes"),
         ("[Term]\nname: b", "an id: line first"),
         ("[Term]\nid: X 2", "no blank in it"),
@@ -386,8 +385,78 @@ def test_what_the_parser_expects_is_told_in_words(frame: str, expected: str, tmp
 
 
 def test_what_has_no_words_is_told_as_the_parser_does(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected NaiveDay; found date: today"):
-        read(tmp_path, term("X:1", "name: a"), header="date: today\n\n")
+    with pytest.raises(InputError, match="expected Import; found import:"):
+        read(tmp_path, term("X:1", "name: a"), header="import:\n\n")
+
+
+@pytest.mark.parametrize(
+    ("clause", "note"),
+    [
+        # As CL, Cellosaurus, FYPO, Uberon and others had them in releases.
+        ("creation_date: 202z-09-29T15:45:36Z", "clauses that are not OBO, of which nothing is read (creation_date)"),
+        ("comment: see {this", "clauses that are not OBO, of which nothing is read (comment)"),
+        ("subset: my subset", "clauses that are not OBO, of which nothing is read (subset)"),
+        ("namespace: fission yeast phenotype", "clauses that are not quite OBO (namespace)"),
+        ('synonym: "anterior process" EXACT [TAO:Bird and Mabee 2003]', "clauses that are not quite OBO (synonym)"),
+        ('synonym: "anterior process" EXACT abbreviation [X:1 X:3', "clauses that are not quite OBO (synonym)"),
+        ('synonym: "anterior process" EXACT', "clauses that are not quite OBO (synonym)"),
+        ('def: "a [b] \\"c\\"" [PMC 1, x y] {a=b}', "clauses that are not quite OBO (def)"),
+        ("is_obsolete: FALSE", "clauses that are not quite OBO (is_obsolete)"),
+    ],
+)
+@pytest.mark.parametrize("on_error", ["strict", "skip"])
+def test_what_releases_have_and_is_not_quite_obo(clause: str, note: str, on_error: str, tmp_path: Path) -> None:
+    body = term("X:1", "name: a", clause, 'synonym: "z" EXACT []') + term("X:2", "name: b")
+    terminology, report = read(tmp_path, body, on_error=on_error)
+    assert report.n_rejected == 0
+    assert [(text, n) for text, n in report.notes.items() if text.startswith(note)] == [
+        (note + (", read all the same" if "quite" in note else ", passed over"), 1)
+    ]
+    names = ["a", "anterior process", "z", "b"] if "synonym:" in clause else ["a", "z", "b"]
+    assert terminology.names().collect()["text"].to_list() == names
+    concepts = terminology.concepts().collect()
+    assert concepts["status"].to_list() == ["active", "active"]
+    assert concepts["semantic_types"][0].to_list() == (["fission yeast phenotype"] if "fission" in clause else [])
+    assert terminology.definitions().collect()["text"].to_list() == (['a [b] "c"'] if "def:" in clause else [])
+
+
+def test_a_header_that_is_not_quite_obo(tmp_path: Path) -> None:
+    header = "date: 05:20:2021 12:00\n!-- a line\ndefault-namespace: cell lines ! of old\nidspace: a b\n\n"
+    terminology, report = read(tmp_path, term("X:1", "name: a"), header=header)
+    assert terminology.concepts().collect()["semantic_types"].to_list() == [["cell lines"]]
+    passed_over = "clauses that are not OBO, of which nothing is read ({}), passed over"
+    assert report.notes == {passed_over.format("date"): 1, passed_over.format("idspace"): 1}
+
+
+def test_a_bad_clause_does_not_cost_its_frame(tmp_path: Path) -> None:
+    bad = ["xref: xref (ILX:0770149)", "nonsense: x", 'synonym: "a "b" c" EXACT []', "is_a: X 2"]
+    body = term("X:1", "name: a", bad[0], 'synonym: "z" EXACT []', *bad[1:], "is_a: X:2") + term("X:2", "name: b")
+    with pytest.raises(InputError, match="the clause cannot be read") as caught:
+        read(tmp_path, body)
+    assert caught.value.line == HEADER.count("\n") + 4
+    terminology, report = read(tmp_path, body, on_error="skip")
+    assert terminology.names().collect()["text"].to_list() == ["a", "z", "b"]
+    assert terminology.n_relations == 1
+    assert report.n_rejected == len(bad)
+    rejects = pl.read_parquet(tmp_path / "out" / "rejects.parquet")
+    assert rejects["text"].to_list() == bad
+    lines = (HEADER + body).splitlines()
+    assert [lines[line - 1] for line in rejects["line"]] == bad
+
+
+@pytest.mark.parametrize("clause", ["name: b {+}", "is_obsolete: perhaps", "id: X 1", "id: X:5"])
+def test_a_bad_clause_that_a_term_is_nothing_without_costs_its_frame(clause: str, tmp_path: Path) -> None:
+    body = term("X:1", clause, 'synonym: "z" EXACT []') + term("X:2", "name: b")
+    terminology, report = read(tmp_path, body, on_error="skip")
+    assert terminology.names().collect()["text"].to_list() == ["b"]
+    assert report.n_rejected == 1
+
+
+def test_frames_that_are_no_terms_need_not_be_obo(tmp_path: Path) -> None:
+    others = "[Typedef]\nid: part of\nname: part of\n\n[Instance]\nid: I 1\ninstance_of: X:1\n\n"
+    terminology, report = read(tmp_path, others + term("X:1", "name: a"))
+    assert terminology.names().collect()["text"].to_list() == ["a"]
+    assert report.notes == {"Typedef and Instance frames that are not OBO, left out": 2}
 
 
 def test_header_with_a_tag_that_only_looks_like_one_of_obo(tmp_path: Path) -> None:
@@ -429,8 +498,8 @@ def test_file_of_several_blocks(tmp_path: Path) -> None:
     """The header holds for all of it, and lines are counted from its beginning, also after a bad frame."""
     long = "long " * (BLOCK_BYTES // 50)
     frames = [term(f"X:{n}", f"name: name {n}", f'def: "{long}{n}" []', "xref: Y:1") for n in range(30)]
-    frames[7] = frames[7].replace("xref: ", "nonsense: ")
-    frames[27] = frames[27].replace("xref: ", "nonsense: ")
+    frames[7] = frames[7].replace("name: ", "name: nonsense {+}")
+    frames[27] = frames[27].replace("name: ", "name: nonsense {+}")
     body = "".join(frames)
     assert len(body) > 2 * BLOCK_BYTES
     header = HEADER.removesuffix("\n") + "treat-xrefs-as-equivalent: Y\ndefault-namespace: disease\n\n"
@@ -438,7 +507,7 @@ def test_file_of_several_blocks(tmp_path: Path) -> None:
     kept = [f"X:{n}" for n in range(30) if n not in (7, 27)]
     assert terminology.concepts().collect()["concept_id"].to_list() == kept
     lines = (header + body).splitlines()
-    bad = [number for number, line in enumerate(lines, 1) if line.startswith("nonsense")]
+    bad = [number for number, line in enumerate(lines, 1) if line.startswith("name: nonsense")]
     assert pl.read_parquet(tmp_path / "out" / "rejects.parquet")["line"].to_list() == bad
     last = terminology.concept("X:29")
     assert last.semantic_types == ("disease",)

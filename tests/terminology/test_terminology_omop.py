@@ -159,6 +159,15 @@ def test_languages_of_synonyms(tmp_path: Path) -> None:
     assert ids_of(run(source, tmp_path / "out", languages="es")[0]) == ["1112807"]
 
 
+def test_synonyms_that_are_blank(tmp_path: Path) -> None:
+    source = write(
+        tmp_path / "in", [ASPIRIN], [("1112807", "", ENGLISH), ("1112807", " ", ENGLISH), ("1112807", "ASA", ENGLISH)]
+    )
+    found, report = run(source, tmp_path / "out")
+    assert found.names().collect()["text"].to_list() == ["aspirin", "ASA"]
+    assert report.notes["synonyms that are blank, left out"] == 2
+
+
 def test_synonyms_of_nobody_and_repeated(tmp_path: Path) -> None:
     synonyms = [("5", "of nobody", ENGLISH), ("1112807", "aspirin", ENGLISH), ("1112807", "ASA", ENGLISH)] * 2
     found, report = run(write(tmp_path / "in", [ASPIRIN], synonyms), tmp_path / "out")
@@ -437,7 +446,6 @@ def test_header_is_checked(tmp_path: Path) -> None:
         ("CONCEPT", concept("9" * 19, "x", "V", "1"), "a number"),
         ("CONCEPT", concept("5", " ", "V", "1"), "a text"),
         ("CONCEPT", concept("5", "x", "", "1"), "a text"),
-        ("CONCEPT_SYNONYM", ("1112807", "", ENGLISH), "a text"),
         ("CONCEPT_SYNONYM", ("1112807", "x", "en"), "a number"),
         ("CONCEPT_RELATIONSHIP", link("1112807", "", "1112807"), "a text"),
         ("CONCEPT_RELATIONSHIP", link("1112807", "Is a", ""), "a number"),

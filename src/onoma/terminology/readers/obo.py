@@ -30,10 +30,13 @@ def                    a definition
 
 Typedef and Instance frames are no concepts. A term frame without a name that is not obsolete mostly refers to a term of
 another ontology; it is counted and left out. ``source`` is the prefix of the term's id. Comments (``!``), escapes and
-trailing qualifiers are read as the format says. Not read: ``intersection_of``, ``union_of``, ``disjoint_from``,
-``subset``, ``comment``, where definitions and synonyms come from, and what the header imports (which is counted). Of
-itself an ontology says its release (``data-version``, ``property_value: owl:versionInfo``) and its licence
-(``property_value: dcterms:license``).
+trailing qualifiers are read as the format says. Releases have clauses that are not OBO: those that nothing is read from
+are counted and passed over, so are references of texts; blanks in namespaces are taken as escaped. Any other is an
+error, or rejected by itself (``--on-error skip``), with its frame if it is the id, the name or is_obsolete.
+
+Not read: ``intersection_of``, ``union_of``, ``disjoint_from``, ``subset``, ``comment``, where definitions and synonyms
+come from, and what the header imports (which is counted). Of itself an ontology says its release (``data-version``,
+``property_value: owl:versionInfo``) and its licence (``property_value: dcterms:license``).
 """
 
 from __future__ import annotations
@@ -292,12 +295,10 @@ def _frames(part: _Part, reading: Reading) -> Iterator[Any]:
         with _panic_as_syntax_error():
             reader = fastobo.iter(io.BytesIO(_document(part.lines)), ordered=True)
             frames = [reader.header(), *reader]
-    except SyntaxError as error:
+    except SyntaxError:
         if _rewrite_old_ways(part.lines, reading):
             yield from _frames(part, reading)
             return
-        if reading.on_error == "strict" and error.lineno is not None:
-            _reject_syntax(error, part, range(len(part.lines)), reading)
         yield from _frames_one_by_one(part, reading)
     else:
         yield from frames if frames[0] else frames[1:]
@@ -319,32 +320,81 @@ def _rewrite_old_ways(lines: list[str], reading: Reading) -> bool:
 
 
 def _frames_one_by_one(part: _Part, reading: Reading) -> Iterator[Any]:
-    import fastobo
 
     starts = [number for number, line in enumerate(part.lines) if line.startswith("[")]
     for begin, end in itertools.pairwise([0, *starts, len(part.lines)]):
-        try:
-            with _panic_as_syntax_error():
-                document = fastobo.load(io.BytesIO(_document(part.lines[begin:end])), threads=1)
-        except SyntaxError as error:
-            _reject_syntax(error, part, range(begin, end), reading)
+        document = _frame(part, range(begin, end), reading)
+        if document is None:
             continue
         if document.header:
             yield document.header
         yield from document
 
 
+def _frame(part: _Part, rows: range, reading: Reading) -> Any:
+    """The frame that these rows are, without clauses that are not OBO; ``None``: it is rejected as a whole.
+
+    A clause that nothing is read from is passed over, and so are the references behind a text; another one is rejected,
+    and the frame with it if it says which term this is.
+    """
+    import fastobo
+
+    written = part.lines[rows.start : rows.stop]
+    while True:
+        try:
+            with _panic_as_syntax_error():
+                return fastobo.load(io.BytesIO(_document(part.lines[rows.start : rows.stop])), threads=1)
+        except SyntaxError as error:
+            row = min(rows.start + (error.lineno or 1), rows.stop) - 1
+            line, said = part.lines[row], written[row - rows.start]
+            tag = _tag(line) if error.lineno else ""
+            if _KIND_OF_NO_TERM.match(written[0]):
+                reading.note("Typedef and Instance frames that are not OBO, left out", 1)
+                return None
+            if tag in _NOT_READ:
+                reading.note(f"clauses that are not OBO, of which nothing is read ({tag}), passed over", 1)
+                part.lines[row] = ""
+            elif tag and (mended := _mended(line)) != line:
+                reading.note(f"clauses that are not quite OBO ({tag}), read all the same", line == said)
+                part.lines[row] = mended
+            else:
+                is_clause = bool(tag) and tag not in _OF_THE_WHOLE
+                _reject_syntax(error, part, row, said, reading, what="clause" if is_clause else "frame")
+                if not is_clause:
+                    return None
+                part.lines[row] = ""
+
+
+def _tag(line: str) -> str:
+    found = _TAG.match(line)
+    return found[1] if found else ""
+
+
+def _mended(line: str) -> str:
+    """A clause with what is often wrong and means one thing only put right; the same, where there is no such thing."""
+    if found := _WITH_REFERENCES.match(line):  # nothing is read from them, nor from what stands behind
+        return f"{found[1]} []"
+    if found := _NAMESPACE.match(line):
+        return found[1] + re.sub(r"(?<!\\) (?=\S)", r"\\ ", found[2])
+    if found := _TRUTH.match(line):
+        return found[0].lower()
+    return line
+
+
 def _document(lines: list[str]) -> bytes:
     r"""The lines as fastobo takes them.
 
-    It knows no lines that are comments (OBO 1.2 has them anywhere), nor ``\W``, which is a space: a W to it.
+    It knows no lines that are comments (OBO 1.2 has them anywhere), nor ``\W``, which is a space: a W to it. Of a
+    default namespace it takes the first word alone.
     """
     texts = ("" if line.lstrip().startswith("!") else _with_spaces(line) for line in lines)
     return ("\n".join(texts) + "\n").encode()
 
 
 def _with_spaces(line: str) -> str:
-    r"""A line of which the text has spaces where it says ``\W``."""
+    r"""A line of which the text has spaces where it says ``\W``, and the default namespace has them escaped."""
+    if line.startswith("default-namespace:"):
+        return _mended(line)
     match = _TEXT.match(line) if "\\W" in line else None
     if match is None:
         return line
@@ -366,16 +416,15 @@ def _panic_as_syntax_error() -> Iterator[None]:
         raise SyntaxError("a value that its tag can have") from None
 
 
-def _reject_syntax(error: SyntaxError, part: _Part, parsed: range, reading: Reading) -> None:
-    """Reject the line of an error that parsing these lines of a part gave."""
-    line = min(parsed.start + (error.lineno or 1), parsed.stop)
+def _reject_syntax(error: SyntaxError, part: _Part, row: int, said: str, reading: Reading, *, what: str) -> None:
+    """Reject a line that an error is about, or the frame that it is in."""
     reading.reject(
-        "this is not OBO; the frame cannot be read",
+        f"this is not OBO; the {what} cannot be read",
         path=part.path,
-        line=part.first_line + line - 1,
-        text=part.lines[line - 1],
+        line=part.first_line + row,
+        text=said,
         expected=_in_words(error),
-        fix=None if any(text.startswith("[") for text in part.lines[:line]) or part.first_line > 1 else _SEE_FORMAT,
+        fix=None if any(text.startswith("[") for text in part.lines[: row + 1]) or part.first_line > 1 else _SEE_FORMAT,
     )
 
 
@@ -451,6 +500,23 @@ _WORDS = {
 _WITHOUT_SCOPE = re.compile(r'\s*((?:(?:exact|narrow|broad|related)_)?synonym):\s*("(?:[^"\\]|\\.)*")\s*(?=\[)')
 _OLD_TAGS = {"use_term": "consider", **dict.fromkeys(("xref_analog", "xref_unk", "xref_unknown"), "xref")}
 _OLD_TAG = re.compile(rf"\s*({'|'.join(_OLD_TAGS)}):")
+_TAG = re.compile(r"\s*([\w-]+):")
+_KIND_OF_NO_TERM = re.compile(r"\[(Typedef|Instance)\]")
+_NOT_READ = frozenset(
+    (
+        "auto-generated-by", "builtin", "comment", "created_by", "creation_date", "date",
+        "default-relationship-id-prefix", "disjoint_from", "id-mapping", "idspace", "intersection_of", "is_anonymous",
+        "namespace-id-rule", "owl-axioms", "remark", "saved-by", "subset", "subsetdef", "synonymtypedef",
+        "treat-xrefs-as-genus-differentia", "treat-xrefs-as-relationship", "treat-xrefs-as-reverse-genus-differentia",
+        "union_of",
+    )
+)  # fmt: skip
+"""Tags of the header and of terms."""
+_OF_THE_WHOLE = frozenset(("id", "is_obsolete", "name"))
+"""Tags without which a term would be another one."""
+_WITH_REFERENCES = re.compile(r'(\s*(?:def|synonym):\s*"(?:[^"\\]|\\.)*"[^\[{]*?)\s*(?:\[.*)?$')
+_NAMESPACE = re.compile(r"(\s*(?:default-)?namespace:\s*)([^!{]*[^!{\s])")
+_TRUTH = re.compile(r"\s*is_obsolete:\s*(?i:true|false)")
 _ID = re.compile(r"id:\s*(\S+)")
 _TEXT = re.compile(r'\s*(?:name:.*|(?:synonym|def):\s*"(?:[^"\\]|\\.)*")')
 _ESCAPE = re.compile(r"\\(.)")

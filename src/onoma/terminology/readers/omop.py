@@ -334,13 +334,15 @@ def _read_synonyms(
     columns = ("concept_id", "concept_synonym_name", "language_concept_id")
     checks = (
         _id_check("concept_id", "concept_synonym_name"),
-        _text_check("concept_synonym_name", "concept_id"),
         _id_check("language_concept_id", "concept_synonym_name"),
     )
     parts, seen = [], {"en"}  # the language of the names in CONCEPT
     for block in _rows(file, reading, columns):
         language = pl.col("language_concept_id").cast(pl.Int64)
-        synonyms = reading.keep_valid(block, checks, path=file.path).select(
+        rows_here = reading.keep_valid(block, checks, path=file.path)
+        named = rows_here.filter(pl.col("concept_synonym_name").str.strip_chars() != "")
+        reading.note("synonyms that are blank, left out", len(rows_here) - len(named))
+        synonyms = named.select(
             pl.col("concept_id").cast(pl.Int64),
             text="concept_synonym_name",
             language=language.replace_strict(languages, default="und", return_dtype=pl.String),
