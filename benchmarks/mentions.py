@@ -48,11 +48,9 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import gzip
 import json
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +62,7 @@ from onoma.linking.abbreviations import FINDERS
 from onoma.linking.composites import split_composite
 from onoma.linking.expansion import expand
 from onoma.linking.mentions import Preparation
+from onoma.pairs.corpora import corpus_annotations
 from onoma.terminology import normalise
 
 Names = dict[str, frozenset[str]]
@@ -93,32 +92,18 @@ class Mention:
     query: Query | None
 
 
-def read_pubtator(path: Path) -> Iterator[tuple[str, str, int, frozenset[str], tuple[str, ...]]]:
-    """Text, document, place in it, ids and annotated parts of each mention of a disease, in order."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as lines:
-        texts: list[str] = []
-        for line in lines:
-            fields = line.rstrip("\n").split("\t")
-            if len(fields) == 1:
-                parts = fields[0].split("|", 2)
-                if len(parts) == 3:
-                    texts = [parts[2]] if parts[1] == "t" else [*texts, parts[2]]
-            elif len(fields) > 5 and fields[1].isdigit() and fields[4] != "Chemical":
-                ids = frozenset(one.strip().removeprefix("OMIM:") for one in fields[5].replace("+", "|").split("|"))
-                split = tuple(fields[6].split("|")) if len(fields) > 6 else ()
-                yield fields[3], "\n".join(texts), int(fields[1]), ids, split
-
-
 def align(path: Path, queries: list[Query]) -> list[Mention]:
     """Mentions with their queries: both are in the order of the corpus, but some mentions have no query."""
     mentions, at = [], 0
-    for text, document, start, gold, parts in read_pubtator(path):
+    for one in corpus_annotations(path):
+        if "Chemical" in one.types:
+            continue
+        gold = frozenset(code.removeprefix("OMIM:") for code in one.codes)
         query = queries[at] if at < len(queries) else None
         matches = query is not None and query.gold <= gold  # some ids were dropped from queries
         if matches:
             at += 1
-        mentions.append(Mention(text, document, start, gold, parts, query if matches else None))
+        mentions.append(Mention(one.mention, one.text, one.start, gold, one.parts, query if matches else None))
     if at != len(queries):
         sys.exit(f"{path}: only {at} of {len(queries)} queries follow the order of the corpus")
     return mentions

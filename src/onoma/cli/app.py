@@ -15,6 +15,7 @@ from onoma.cli import (
     link,
     linker,
     map,
+    mentions,
     pairs,
     quickstart,
     recipes,
@@ -53,6 +54,7 @@ def _root(
 
 app.command("quickstart")(quickstart.quickstart)
 app.add_typer(terminology.app, name="terminology")
+app.command("mentions")(mentions.mentions)
 app.add_typer(pairs.app, name="pairs")
 app.add_typer(recipes.app, name="recipes")
 app.command("train")(train.train)

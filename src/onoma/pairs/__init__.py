@@ -13,6 +13,7 @@ from onoma.lazy import lazily
 if TYPE_CHECKING:
     from onoma.pairs.bitext import build_bitext_pairs as build_bitext_pairs
     from onoma.pairs.building import build_pairs as build_pairs
+    from onoma.pairs.corpora import read_corpus as read_corpus
     from onoma.pairs.held_out import HeldOut as HeldOut
     from onoma.pairs.held_out import hold_out_synonyms as hold_out_synonyms
     from onoma.pairs.held_out import names_of_mentions as names_of_mentions
@@ -37,6 +38,7 @@ if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
         {
             "onoma.pairs.bitext": ["build_bitext_pairs"],
             "onoma.pairs.building": ["build_pairs"],
+            "onoma.pairs.corpora": ["read_corpus"],
             "onoma.pairs.held_out": ["HeldOut", "hold_out_synonyms", "names_of_mentions"],
             "onoma.pairs.languages": ["parse_languages"],
             "onoma.pairs.mention_format": ["MentionFormat"],

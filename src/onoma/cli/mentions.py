@@ -1,0 +1,77 @@
+"""``onoma mentions``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onoma.cli.options import Force, Json, OnError
+
+
+def mentions(
+    corpus: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CORPUS", help="A file in PubTator's format (MedMentions, BC5CDR, NCBI disease, ...), in UTF-8."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="TABLE", help="Where to write them: .csv or .parquet.")],
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type", metavar="TYPE", help="Only mentions of this type (Disease, T047, ...); may be repeated."
+        ),
+    ] = None,
+    strip_prefix: Annotated[
+        str, typer.Option(metavar="PREFIX", help="Take this off the codes that begin with it, such as UMLS:.")
+    ] = "",
+    add_prefix: Annotated[
+        str, typer.Option(metavar="PREFIX", help="Put this before the codes that have no colon, such as MESH:.")
+    ] = "",
+    context: Annotated[
+        bool, typer.Option("--context/--no-context", help="Write the document around each mention too.")
+    ] = True,
+    on_error: OnError = "strict",
+    as_json: Json = False,
+    force: Force = False,
+) -> None:
+    """Annotated mentions of a corpus as a table, to tune, train and measure with.
+
+    Columns: mention, concept_id (NIL: no concept), type, document, start, end, context, in which the mention stands
+    between <tgt> and </tgt>. The other commands read it: onoma linker tune LINKER --mentions TABLE --context context,
+    onoma benchmark run own --data TABLE --group type, onoma map LINKER --input TABLE --column mention. Mentions of
+    several concepts are left out and counted.
+    """
+    from onoma.artifacts import ensure_file_writable
+    from onoma.cli import show
+    from onoma.files.reading import Reading
+    from onoma.pairs import read_corpus
+    from onoma.pairs.corpora import NIL
+    from onoma.terminology.listing import check_list_file, write_list
+
+    check_list_file(out)
+    ensure_file_writable(out, overwrite=force)
+    reading = Reading(on_error=on_error)
+    found = read_corpus(corpus, reading, types=types or (), strip_prefix=strip_prefix, add_prefix=add_prefix)
+    write_list(found if context else found.drop("context"), out, overwrite=force)
+    of_concepts = found.filter(found["concept_id"] != NIL)
+    facts = {
+        "n_mentions": len(found),
+        "n_distinct": found["mention"].n_unique(),
+        "n_concepts": of_concepts["concept_id"].n_unique(),
+        "n_of_no_concept": len(found) - len(of_concepts),
+        "n_documents": found["document"].n_unique(),
+    }
+    if as_json:
+        show.json_document({**facts, "n_rejected": len(reading.rejects), "notes": dict(reading.notes)})
+        return
+    documents, concepts = show.count(facts["n_documents"], "document"), show.count(facts["n_concepts"], "concept")
+    show.remark(
+        f"{out}: {show.count(len(found), 'mention')} ({facts['n_distinct']:,} different, "
+        f"{facts['n_of_no_concept']:,} of no concept) of {concepts} in {documents}"
+    )
+    for note, count in reading.notes.items():
+        show.remark(f"{note}: {count:,}")
+    show.left_out(reading.rejects)

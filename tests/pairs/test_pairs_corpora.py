@@ -1,0 +1,152 @@
+"""Corpora in PubTator's format: mentions in their places, what is left out, what is no line of a corpus."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from random import Random
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onoma.errors import InputError
+from onoma.files.reading import Reading
+from onoma.pairs import read_corpus, read_mentions
+from onoma.pairs.corpora import corpus_annotations
+
+CORPUS = """\
+1|t|Type 1 and 2 diabetes, and MI.
+1|a|After β-blockers: MI again.
+1\t0\t21\tType 1 and 2 diabetes\tDisease\tD003922|D003924\tType 1 diabetes|type 2 diabetes
+1\t27\t29\tMI\tDisease\tD009203
+1\t37\t47\tβ-blockers\tChemical\t-1
+1\t49\t51\tMI\tDisease\tMESH:D009203
+1\tCID\tD000319\tD009203
+
+2|t|Colds
+2|a|
+2\t0\t5\tColds\tT047,T184\tUMLS:C0009443
+2\t0\t5\tcolds\tT047\t
+"""
+
+
+def write(folder: Path, text: str, name: str = "corpus.txt") -> Path:
+    path = folder / name
+    data = text.encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["corpus.txt", "CDR.PubTator.txt.gz", "corpus"])
+def test_mentions_and_their_places(name: str, tmp_path: Path) -> None:
+    reading = Reading()
+    found = read_corpus(write(tmp_path, CORPUS, name), reading)
+    first, second = "Type 1 and 2 diabetes, and MI. After β-blockers: MI again.", "Colds "
+    rows = [
+        ("MI", "D009203", "Disease", "1", 27, 29, first[:27] + "<tgt> MI </tgt>" + first[29:]),
+        ("β-blockers", "NIL", "Chemical", "1", 37, 47, first[:37] + "<tgt> β-blockers </tgt>" + first[47:]),
+        ("MI", "MESH:D009203", "Disease", "1", 49, 51, first[:49] + "<tgt> MI </tgt>" + first[51:]),
+        ("Colds", "UMLS:C0009443", "T047,T184", "2", 0, 5, "<tgt> Colds </tgt> "),
+        ("colds", "NIL", "T047", "2", 0, 5, second),
+    ]
+    assert found.rows() == rows
+    assert reading.notes == {
+        "mentions of several concepts, left out": 1,
+        "mentions that do not stand where their annotation says, whose place in the context is not marked": 1,
+    }
+
+
+def test_every_annotation(tmp_path: Path) -> None:
+    first, *_, last = corpus_annotations(write(tmp_path, CORPUS))
+    assert (first.codes, first.parts, first.line) == (
+        ("D003922", "D003924"), ("Type 1 diabetes", "type 2 diabetes"), 3,
+    )  # fmt: skip
+    assert (last.codes, last.types, last.is_in_place) == ((), ("T047",), False)
+
+
+def test_types_and_prefixes(tmp_path: Path) -> None:
+    path = write(tmp_path, CORPUS)
+    reading = Reading()
+    found = read_corpus(path, reading, types=["T184", "Chemical"], strip_prefix="UMLS:", add_prefix="X:")
+    assert found["concept_id"].to_list() == ["NIL", "X:C0009443"]
+    assert reading.notes["mentions of other types, left out"] == 4
+    found = read_corpus(path, types=["Disease"], add_prefix="MESH:")
+    assert found["concept_id"].to_list() == ["MESH:D009203", "MESH:D009203"]
+    with pytest.raises(InputError, match=r"'T04'.*T047") as caught:
+        read_corpus(path, types=["T04"])
+    assert (caught.value.path, caught.value.field) == (path, "type")
+
+
+@pytest.mark.parametrize("codes", ["D1|D2", "D1+D2", "D1,D2", "1;2"])
+def test_mentions_of_several_concepts(codes: str, tmp_path: Path) -> None:
+    path = write(tmp_path, f"1|t|a b\n1\t0\t1\ta\tGene\t{codes}\n")
+    with pytest.raises(InputError, match="no mention of one concept") as caught:
+        read_corpus(path)
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("1\t0\t2\tab\tDisease", "no line of a corpus"),
+        ("nothing", "no line of a corpus"),
+        ("9\t0\t2\tab\tDisease\tD1", "an annotation of another document"),
+        ("1\t0\t8\tab cd ef\tDisease\tD1", "a place outside the document"),
+        ("1\t2\t2\tab\tDisease\tD1", "a place outside the document"),
+        ("1\t0\tx\tab\tDisease\tD1", "a place outside the document"),
+        ("1\t0\t2\t \tDisease\tD1", "a blank mention"),
+    ],
+)
+def test_bad_lines(line: str, problem: str, tmp_path: Path) -> None:
+    path = write(tmp_path, f"1|t|ab\n1|a|cd\n{line}\n1\t3\t5\tcd\tDisease\tD2\n")
+    with pytest.raises(InputError, match=problem) as caught:
+        read_corpus(path)
+    assert (caught.value.path, caught.value.line) == (path, 3)
+    reading = Reading(on_error="skip")
+    assert read_corpus(path, reading)["mention"].to_list() == ["cd"]
+    assert reading.rejects["line"].to_list() == [3]
+
+
+def test_an_annotation_before_any_document(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"another document.*its title first"):
+        read_corpus(write(tmp_path, "1\t0\t2\tab\tDisease\tD1\n"))
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_table_is_one_of_annotated_mentions(ending: str, tmp_path: Path) -> None:
+    found = read_corpus(write(tmp_path, CORPUS))
+    table = tmp_path / f"mentions.{ending}"
+    found.write_csv(table) if ending == "csv" else found.write_parquet(table)
+    again = read_mentions(table, context="context", cluster="document", group="type")
+    assert again.select("mention", "concept_id", "context").equals(found.select("mention", "concept_id", "context"))
+    assert again["cluster"].to_list() == found["document"].to_list()
+
+
+WORDS = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=8)
+
+
+@given(
+    documents=st.lists(st.lists(WORDS, min_size=2, max_size=6), min_size=1, max_size=4),
+    choose=st.randoms(use_true_random=False),
+)
+def test_places_are_found_again(
+    documents: list[list[str]], choose: Random, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lines, expected = [], []
+    for number, words in enumerate(documents):
+        at = choose.randrange(1, len(words))
+        title, abstract = " ".join(words[:at]), " ".join(words[at:])
+        text = f"{title} {abstract}"
+        lines += [f"{number}|t|{title}", f"{number}|a|{abstract}"]
+        start = choose.randrange(len(text))
+        end = choose.randrange(start + 1, len(text) + 1)
+        if text[start:end].strip():
+            lines.append(f"{number}\t{start}\t{end}\t{text[start:end]}\tT\tC{number}")
+            expected.append((text[start:end], f"C{number}", text))
+    if not expected:
+        return
+    found = read_corpus(write(tmp_path_factory.mktemp("corpus"), "\n".join(lines) + "\n"))
+    plain = pl.col("context").str.replace("<tgt> ", "", literal=True).str.replace(" </tgt>", "", literal=True)
+    assert found.select("mention", "concept_id", plain).rows() == expected
