@@ -171,3 +171,21 @@ def test_without_ab3p_the_extra_is_named(place: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "pyab3p", None)
     with pytest.raises(UnavailableError, match=r"pip install 'onoma\[abbreviations\]'"):
         run("link", place / "linker", "HCQ", "--context", NOTE, "--expand", "ab3p")
+
+
+def test_codes(place: Path, tmp_path: Path) -> None:
+    without, code, name = records(place, "D9", "d1", "lupus", "--codes")
+    assert "code" not in without
+    assert "code" not in name
+    assert (code["mention"], code["code"], code["parts"]) == ("d1", "D1", ["hydroxychloroquine"])
+    assert first_ids([code, name]) == [["D1"], ["D4"]]
+    assert "code" not in records(place, "d1")[0]
+    table = tmp_path / "x.csv"
+    table.write_text("id,mention\n1,D2\n2,ovarian cancer\n3,D2\n")
+    run("map", place / "linker", "--input", table, "--column", "mention", "--output", tmp_path / "y.csv", "--codes")
+    lines = (tmp_path / "y.csv").read_text().splitlines()
+    assert [line.split(",")[:4] for line in lines[1:]] == [
+        ["1", "D2", "colorectal cancer", "D2"],
+        ["2", "ovarian cancer", "", "D3"],
+        ["3", "D2", "colorectal cancer", "D2"],
+    ]

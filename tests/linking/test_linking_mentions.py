@@ -145,6 +145,10 @@ def test_refused() -> None:
     wrong: Any = 1
     with pytest.raises(ConfigError, match="strengths is True or False; found 1"):
         Preparation(strengths=wrong)
+    with pytest.raises(ConfigError, match="codes is True or False; found 1"):
+        Preparation(codes=wrong)
+    with pytest.raises(ConfigError, match=r"codes are those of a linker's concepts.*Linker\.preparing"):
+        Preparation(codes=True).prepare(["MS"])
     with pytest.raises(InputError, match="not one"):
         Preparation().prepare("MS")
     with pytest.raises(InputError, match="found None"):
@@ -334,3 +338,68 @@ def test_a_cross_encoder_finds_the_mention_that_was_read_otherwise(place: Path, 
         [Question("old", "old", context)],
     ]
     assert linker.link(prepared) == linker.link(["DM", "OC and sugar disease", "old"], contexts=[context] * 3)
+
+
+CODED = {
+    "HP:0001250": ["Seizure", "fit"],
+    "MONDO:5": ["Heart attack", "HP:0000001"],
+    "e11.9": ["diabetes"],
+    "X_1": ["cold"],
+    "a|b": ["flu", "influenza"],
+    "7": ["277", "flu"],
+}
+
+
+@pytest.mark.parametrize(
+    ("mention", "concept"),
+    [
+        ("HP:0001250", "HP:0001250"),
+        ("hp:0001250", "HP:0001250"),
+        (" HP_0001250 ", "HP:0001250"),
+        ("http://purl.obolibrary.org/obo/HP_0001250", "HP:0001250"),
+        ("mondo:5", "MONDO:5"),
+        ("e11.9", "e11.9"),
+        ("X_1", "X_1"),
+        ("a|b", "a|b"),
+        ("7", "7"),
+        ("HP:0000001", None),  # a name, whatever else it may be
+        ("277", None),
+        ("E11.9", None),  # in small letters here
+        ("HP:000125", None),
+        ("HP", None),
+        ("fit", None),
+        (" ", None),
+    ],
+)
+def test_a_mention_that_is_a_code(mention: str, concept: str | None, tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", CODED)
+    plain = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
+    linker = plain.preparing(Preparation(codes=True, strengths=True, composites=True, table=TABLE))
+    (prepared,) = linker.prepare([mention], contexts=["She has it."])
+    assert prepared.code == concept
+    assert prepared.original == mention
+    (links,) = linker.link([mention])
+    if concept is None:
+        assert not prepared.is_changed
+        assert links == plain.link([mention])[0]
+    else:
+        name = CODED[concept][0]
+        assert (prepared.text, prepared.parts, prepared.context) == (name, (name,), "She has it.")
+        assert (links[0].concept_id, links[0].read_as, links[0].score) == (concept, name, 1.0)
+        explained = linker.explain(mention)
+        assert explained.code == concept
+        assert explained.outcome.startswith(f"It is the code {concept}, of '{name}'. {concept} ({name})")
+        assert plain.explain(mention).code is None
+
+
+def test_other_stages_leave_a_code_alone(tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {"MS/MI": ["stenosis"], "MI": ["myocardial infarction", "infarct"]})
+    linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
+    every = Preparation(codes=True, table=TABLE, composites=True, spelling=True)
+    prepared = linker.preparing(every).prepare(["MS/MI", "MI", "infarct"])
+    assert [(one.text, one.code, one.expansions) for one in prepared] == [
+        ("stenosis", "MS/MI", ()),
+        ("myocardial infarction", "MI", ()),
+        ("infarct", None, ()),
+    ]
+    assert str(every) == "codes, abbreviations, spelling, composites"

@@ -26,6 +26,7 @@ PREPARATION = Preparation(
     composites=True,
     spelling=True,
     strengths=True,
+    codes=True,
 )
 
 

@@ -34,7 +34,7 @@ TEXTS = [
     ("心臓発作", "cold temperature (CT)"),
     ("cold", "cold temperature (CT)"),
     (None, "cold temperature (CT)"),
-    ("  ", None),
+    ("D2", None),
 ]
 
 
@@ -51,6 +51,7 @@ def rows_of(n_rows: int) -> list[Row]:
 def expected_rows(rows: list[Row], linker: Linker, preparation: Preparation, *, top_k: int) -> list[Row]:
     """The oracle: each part of each row linked by itself, as a mention."""
     made = []
+    codes = [*zip(linker.dictionary.concept_ids, linker.dictionary.preferred_names, strict=True)]
     for row in rows:
         answers: list[dict[str, Any]] = []
         if row["mention"] and row["mention"].strip():
@@ -59,6 +60,7 @@ def expected_rows(rows: list[Row], linker: Linker, preparation: Preparation, *, 
                 contexts=[row["note"]],
                 is_name=lambda text: bool(linker.exact_matcher().link([text])[0]),
                 spelling=Spelling.of_names(linker.dictionary.texts),
+                concept_of_code=lambda text: next((pair for pair in codes if pair[0] == text), None),
             )
             for part in prepared.parts:
                 read_as = None if part == row["mention"] else part
@@ -90,6 +92,9 @@ def test_equals_linking_each_part_by_itself(formats: tuple[str, str], linker: Pa
     assert_same(output, expected)
     read = {(row["mention"], row["read_as"]) for row in expected}
     assert {("DM", "diabetes mellitus"), ("DM", "dry mouth"), ("cold", None)} <= read
+    assert {as_read for mention, as_read in read if mention == "D2"} == {
+        Linker.open(linker).dictionary.preferred_names[1]
+    }
     assert ("sugar desease", "sugar disease") in read
     assert {("CTs and DM", "cold temperature"), ("CTs and DM", "diabetes mellitus")} <= read
     assert {

@@ -27,7 +27,7 @@ from onoma.cli.asking import (
     least_confidence,
 )
 from onoma.cli.options import Database, Json, LinkerFolder, TopK
-from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, Strengths, preparation
+from onoma.cli.preparing import Abbreviations, Codes, Composites, Expand, Spelling, Strengths, preparation
 from onoma.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def link(
     composites: Composites = False,
     spelling: Spelling = False,
     strengths: Strengths = False,
+    codes: Codes = False,
     top_k: TopK = 5,
     stages: Stages = None,
     semantic_type: SemanticTypes = None,
@@ -86,7 +87,8 @@ def link(
     "score", "rank"}, ...]}, and lines of stdin are answered as they come, some hundred at a time. The first link of a
     calibrated linker has a "confidence" too. Where something else was linked in place of a mention, "parts" says what,
     the "read_as" of a link says which of them it belongs to, "expansions" which short forms were replaced, and where
-    they were defined, "corrections" which words were misspelt, and "without_strengths" what was left of a drug.
+    they were defined, "corrections" which words were misspelt, "without_strengths" what was left of a drug, and "code"
+    of which concept's code it is the name.
     """
     from onoma.cli import show
     from onoma.linking import Linker
@@ -95,7 +97,7 @@ def link(
         semantic_types=semantic_type, sources=source, languages=language, under=under
     )
     opened = opened.preparing(
-        preparation(abbreviations, expand, composites=composites, spelling=spelling, strengths=strengths)
+        preparation(abbreviations, expand, composites=composites, spelling=spelling, strengths=strengths, codes=codes)
     )
     threshold = least_confidence(opened, min_confidence, min_precision, certainty)
     asked: dict[str, Any] = {
@@ -183,6 +185,8 @@ def _lines_of_stdin() -> Iterator[list[str]]:
 def _record(mention: PreparedMention, links: Sequence[Link]) -> dict[str, Any]:
     """A mention and its links for JSON, without what there is nothing to say of."""
     record: dict[str, Any] = {"mention": mention.original}
+    if mention.code is not None:
+        record["code"] = mention.code
     if mention.without_strengths is not None:
         record["without_strengths"] = mention.without_strengths
     if mention.expansions:

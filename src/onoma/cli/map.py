@@ -22,7 +22,7 @@ from onoma.cli.asking import (
     least_confidence,
 )
 from onoma.cli.options import Database, Encoding, LinkerFolder
-from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, Strengths, preparation
+from onoma.cli.preparing import Abbreviations, Codes, Composites, Expand, Spelling, Strengths, preparation
 
 
 def map_(
@@ -55,6 +55,7 @@ def map_(
     composites: Composites = False,
     spelling: Spelling = False,
     strengths: Strengths = False,
+    codes: Codes = False,
     top_k: Annotated[
         int, typer.Option("--top-k", "-k", min=1, help="Links of a mention; each becomes a row, with its rank.")
     ] = 1,
@@ -94,7 +95,7 @@ def map_(
     """Link a column of a table; write the table with the answers beside its columns.
 
     Tables of any size are mapped in bounded memory, and each different mention is linked once. A run that was stopped
-    goes on where it was when the same command is given again. With --abbreviations, --expand, --spelling,
+    goes on where it was when the same command is given again. With --codes, --abbreviations, --expand, --spelling,
     --strengths or --composites the column read_as says what was linked in place of a mention; each part of a composite
     one becomes a row.
     """
@@ -120,7 +121,9 @@ def map_(
     filters = Filters.of(semantic_types=semantic_type, sources=source, languages=language, under=under)
     if filters.are_set:
         show.confidences_under_filters(open_settings(linker), asked)
-    wanted = preparation(abbreviations, expand, composites=composites, spelling=spelling, strengths=strengths)
+    wanted = preparation(
+        abbreviations, expand, composites=composites, spelling=spelling, strengths=strengths, codes=codes
+    )
     with show.progress_bar("reading", "rows", linking="mentions", counting="mentions") as update:
         report = map_table(
             linker,

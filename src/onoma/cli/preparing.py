@@ -53,8 +53,18 @@ Strengths = Annotated[
 ]
 
 
+Codes = Annotated[
+    bool,
+    typer.Option(
+        "--codes",
+        help='Take a mention that is a code of the terminology for what it is ("HP:0001250", "hp:0001250", '
+        '"HP_0001250" are read as "Seizure").',
+    ),
+]
+
+
 def preparation(
-    abbreviations: Path | None, expand: str | None, *, composites: bool, spelling: bool, strengths: bool
+    abbreviations: Path | None, expand: str | None, *, composites: bool, spelling: bool, strengths: bool, codes: bool
 ) -> Preparation:
     """What the options ask for; says which short forms of the table have several long forms.
 
@@ -71,4 +81,6 @@ def preparation(
         some = ", ".join(list(table.ambiguous)[:5]) + (", ..." if len(table.ambiguous) > 5 else "")
         n_left = show.count(len(table.ambiguous), "short form")
         show.remark(f"{abbreviations}: {n_left} with several long forms left as they are: {some}")
-    return Preparation(table=table, finder=expand, composites=composites, spelling=spelling, strengths=strengths)
+    return Preparation(
+        table=table, finder=expand, composites=composites, spelling=spelling, strengths=strengths, codes=codes
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ from onoma.linking.confidence import Confidence
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.facts import TerminologyFacts
 from onoma.linking.filters import Filters, allowed_entries, expected_concepts, filter_words
-from onoma.linking.lookup import NameLookup
+from onoma.linking.lookup import NameLookup, SortedStrings
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.prior import WeightedPrior, checked_prior
 from onoma.linking.remembering import RememberingEncoder, SearchMemory
@@ -30,6 +31,8 @@ from onoma.linking.variants import variants_of
 from onoma.terminology import normalise
 from onoma.types import BoolArray, RowArray
 
+_OBO_ADDRESS = re.compile(r"(?:https?://\S+[/#])?([A-Za-z][A-Za-z0-9.]*)_([0-9][A-Za-z0-9]*)")
+"""As ontologies' addresses end: MONDO_0005068."""
 _HOW_TO_GET: dict[Stage, str] = {
     "dense": "build it with an encoder (onoma linker build --encoder)",
     "sparse": "build it with character n-grams (onoma linker build --sparse)",
@@ -205,7 +208,19 @@ class Components:
             contexts=contexts,
             is_name=functools.partial(self._is_name, stages=stages),
             spelling=self.spelling if self.preparation.spelling else None,
+            concept_of_code=self._concept_of_code if self.preparation.codes else None,
         )
+
+    def _concept_of_code(self, text: str) -> tuple[str, str] | None:
+        """Code and preferred name of the concept with this code, also in capitals or as the end of an OBO address."""
+        written = text.strip()
+        address = _OBO_ADDRESS.fullmatch(written)
+        forms = [written, written.upper(), *([f"{address[1]}:{address[2]}"] if address else [])]
+        codes = SortedStrings(self.facts.concept_ids, self.facts.concept_order)
+        found = next((rows for form in forms if len(rows := codes.rows(form))), None)
+        if found is None:
+            return None
+        return self.dictionary.concept_ids[int(found[0])], self.dictionary.preferred_names[int(found[0])]
 
     def _is_name(self, text: str, *, stages: tuple[Stage, ...]) -> bool:
         normalisation = self.dictionary.normalisation

@@ -90,6 +90,7 @@ class Explanation:
         expansions: Short forms that were replaced in the mention, by what, and where that was defined.
         corrections: Misspelt words of the mention, and what they were read as.
         without_strengths: What is left of the mention without strengths and dose forms, if any were left out.
+        code: The code that the mention is, where it was read as one.
         written: The other way to write the mention that was looked up or searched for, normalised; unset: none was.
         parts: Of a composite mention that was split: each part explained as a mention of its own. The answer, the near
             misses and what stands with them are then there.
@@ -110,6 +111,7 @@ class Explanation:
     expansions: tuple[Expansion, ...] = ()
     corrections: tuple[Correction, ...] = ()
     without_strengths: str | None = None
+    code: str | None = None
     written: str | None = None
     parts: tuple[Explanation, ...] = ()
 
@@ -159,7 +161,8 @@ def explain_mention(
             )
         )
     left = prepared.without_strengths
-    said = [] if left is None else [f"Without strengths and dose forms it is '{left}'."]
+    said = [] if prepared.code is None else [f"It is the code {prepared.code}, of '{prepared.text}'."]
+    said += [] if left is None else [f"Without strengths and dose forms it is '{left}'."]
     said += [
         f"'{one.short_form}' was read as '{one.long_form}' (defined in the {one.source})."
         for one in prepared.expansions
@@ -173,6 +176,7 @@ def explain_mention(
             expansions=prepared.expansions,
             corrections=prepared.corrections,
             without_strengths=left,
+            code=prepared.code,
         )
     said.append("It stands for several names: " + "; ".join(f"'{part}'" for part in prepared.parts) + ".")
     return Explanation(

@@ -23,8 +23,9 @@ class Link:
             `onoma.linking.prior` and `onoma.linking.reranking` for what these stages make of it.
         rank: 1 for the best; of a composite mention that was split, the best of each part.
         confidence: Probability that the first link is right; unset for others, and where the linker is not calibrated.
-        read_as: What was linked in place of the mention: it without strengths, with its short forms replaced and
-            misspelt words put right, or one of its parts; unset where that is the mention itself.
+        read_as: What was linked in place of the mention: the preferred name of the concept whose code it is; it without
+            strengths, with its short forms replaced and misspelt words put right; or one of its parts. Unset where that
+            is the mention itself.
 
     Example:
         >>> from dataclasses import asdict

@@ -1,6 +1,7 @@
-"""Mentions made ready to be linked: cut to what names a drug, short forms replaced, misspelt words put right, split.
+"""Mentions made ready to be linked: codes read, strengths left out, short forms replaced, misspelt words mended, split.
 
-These are the stages before all others of a linker (`Linker.preparing`), each off unless it is asked for:
+These are the stages before all others of a linker (`Linker.preparing`), each off unless it is asked for. A mention that
+is a **code** of a concept is read as its preferred name, and goes through no other; else
 
 1. **strengths** and dose forms of drugs are left out;
 2. **short forms** are replaced by what the mention's context defines, then by what a table says;
@@ -37,6 +38,7 @@ class PreparedMention:
         context: The text around the mention, as it was given.
         corrections: Misspelt words, and what they were read as; of long forms too.
         without_strengths: What is left of the mention without strengths and dose forms; unset: nothing was left out.
+        code: The code of the concept whose preferred name the text is; unset: the mention was not read as a code.
     """
 
     original: str
@@ -46,6 +48,7 @@ class PreparedMention:
     context: str | None = None
     corrections: tuple[Correction, ...] = ()
     without_strengths: str | None = None
+    code: str | None = None
 
     @property
     def is_changed(self) -> bool:
@@ -70,6 +73,7 @@ class Preparation:
         spelling: Whether misspelt words are put right, after short forms were replaced; see `onoma.linking.spelling`.
         strengths: Whether strengths and dose forms of drugs are left out, before all else; see
             `onoma.linking.strengths`.
+        codes: Whether a mention that is the code of a concept is read as the concept's preferred name.
 
     Raises:
         ConfigError: there is no such finder, the table is none, or what is on or off is neither.
@@ -87,6 +91,7 @@ class Preparation:
     composites: bool = False
     spelling: bool = False
     strengths: bool = False
+    codes: bool = False
 
     def __post_init__(self) -> None:
         self._definitions_in("")  # is there such a finder, and can it work?
@@ -95,7 +100,7 @@ class Preparation:
                 f"the table of short forms is a {type(self.table).__name__}, where an AbbreviationTable is needed: "
                 "AbbreviationTable.from_file(FILE)."
             )
-        for name in ("composites", "spelling", "strengths"):
+        for name in ("composites", "spelling", "strengths", "codes"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"{name} is True or False; found {getattr(self, name)!r}.")
 
@@ -106,6 +111,7 @@ class Preparation:
 
     def __str__(self) -> str:
         stages = {
+            "codes": self.codes,
             "strengths": self.strengths,
             f"short forms ({self.finder})": self.finder is not None,
             "abbreviations": self.table is not None,
@@ -121,8 +127,9 @@ class Preparation:
         contexts: Iterable[str | None] | None = None,
         is_name: Callable[[str], bool] | None = None,
         spelling: Spelling | None = None,
+        concept_of_code: Callable[[str], tuple[str, str] | None] | None = None,
     ) -> list[PreparedMention]:
-        """Leave out strengths, replace short forms, put misspelt words right, and split composite mentions.
+        """Read codes, leave out strengths, replace short forms, put misspelt words right, split composite mentions.
 
         Args:
             mentions: Order and number are kept.
@@ -132,20 +139,40 @@ class Preparation:
                 `without_strengths`), it is not put right nor split (see `split_composite`), nor is a short form taken
                 out that it tells together with its long form.
             spelling: What puts misspelt words right; a linker has one, by its names.
+            concept_of_code: Code and preferred name of the concept whose code a text is, if there is one; a linker
+                knows.
 
         Raises:
             InputError: a mention or context is not text, or there is not one context for each mention.
-            ConfigError: misspelt words shall be put right, and nothing is given that can.
+            ConfigError: misspelt words shall be put right, or codes be read, and nothing is given that can.
         """
         if self.spelling and spelling is None:
             raise ConfigError("spelling needs the words of a linker's names: prepare mentions with Linker.preparing.")
+        if self.codes and concept_of_code is None:
+            raise ConfigError("codes are those of a linker's concepts: prepare mentions with Linker.preparing.")
         checked = checked_mentions(mentions)
         around = _checked_contexts(contexts, len(checked))
         defined = {context: self._definitions_in(context) for context in {*around} if context}
         return [
-            self._prepared(mention, context, defined.get(context or "", {}), is_name, spelling)
+            self._read_as_code(mention, context, is_name, concept_of_code)
+            or self._prepared(mention, context, defined.get(context or "", {}), is_name, spelling)
             for mention, context in zip(checked, around, strict=True)
         ]
+
+    def _read_as_code(
+        self,
+        mention: str,
+        context: str | None,
+        is_name: Callable[[str], bool] | None,
+        concept_of_code: Callable[[str], tuple[str, str] | None] | None,
+    ) -> PreparedMention | None:
+        """The mention read as a code; ``None``: it is none, or a name."""
+        if not self.codes or concept_of_code is None or (is_name is not None and is_name(mention)):
+            return None
+        if (concept := concept_of_code(mention)) is None:
+            return None
+        code, name = concept
+        return PreparedMention(mention, name, (name,), context=context, code=code)
 
     def _prepared(
         self,

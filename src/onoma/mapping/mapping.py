@@ -215,6 +215,7 @@ def map_table(
             composites=preparation.composites,
             spelling=preparation.spelling,
             strengths=preparation.strengths,
+            codes=preparation.codes,
             asking=None if asking == Asking() else json.dumps(asdict(asking), sort_keys=True),
             input_format=formats[0],
             output_format=formats[1],

@@ -73,6 +73,7 @@ class Settings:
         composites: Whether composite mentions are split.
         spelling: Whether misspelt words are put right.
         strengths: Whether strengths and dose forms of drugs are left out.
+        codes: Whether mentions that are codes are read as such.
         asking: How the linker is asked, where it is not as it would be by itself (`onoma.linking.asking`), as JSON.
         input_format: Ending of the input's name.
         quoting: Whether cells of an input of text may stand in double quotes.
@@ -93,6 +94,7 @@ class Settings:
     composites: bool
     spelling: bool
     strengths: bool
+    codes: bool
     asking: str | None
     input_format: str
     quoting: str
@@ -274,6 +276,7 @@ class WorkFolder:
             composites=settings.composites,
             spelling=settings.spelling,
             strengths=settings.strengths,
+            codes=settings.codes,
         )
 
     @property
