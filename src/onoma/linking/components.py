@@ -215,7 +215,8 @@ class Components:
         """Code and preferred name of the concept with this code, also in capitals or as the end of an OBO address."""
         written = text.strip()
         address = _OBO_ADDRESS.fullmatch(written)
-        forms = [written, written.upper(), *([f"{address[1]}:{address[2]}"] if address else [])]
+        curie = f"{address[1]}:{address[2]}" if address else written
+        forms = dict.fromkeys([written, written.upper(), curie, curie.upper()])
         codes = SortedStrings(self.facts.concept_ids, self.facts.concept_order)
         found = next((rows for form in forms if len(rows := codes.rows(form))), None)
         if found is None:
