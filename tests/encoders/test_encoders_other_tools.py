@@ -14,6 +14,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from tiny_encoders import write_tiny
+from tokenizers import Tokenizer
 
 from onoma.encoders import open_encoder
 from onoma.encoders.folders import Origin, read_folder
@@ -22,6 +23,7 @@ from onoma.encoders.loading import load_packed, quiet_transformers
 from onoma.encoders.packed import pack_lists
 from onoma.encoders.rewriting import add_precisions
 from onoma.encoders.saving import export_encoder, save_encoder
+from onoma.encoders.tokens import load_tokenizer
 from onoma.encoders.weight_files import count_parameters
 from onoma.errors import DamagedArtifactError, InputError, MismatchError, OnomaError, TrainingError
 from onoma.training.alignment_config import Recipe
@@ -119,6 +121,55 @@ def test_case_is_that_of_sentence_transformers(theirs: Path) -> None:
     np.testing.assert_allclose(found, loaded.encode(names, normalize_embeddings=True), atol=1e-5)
     lower = open_encoder(theirs, backend="torch").encode(["heart disease", "lung"])
     np.testing.assert_allclose(found[:2], lower, atol=1e-6)
+
+
+CONTRADICTIONS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
+    "case": ("bert", "BertTokenizer", {"do_lower_case": False}),
+    "accents": ("bert", "BertTokenizerFast", {"strip_accents": False}),
+    "accents alone": ("distilbert", "DistilBertTokenizer", {"do_lower_case": False, "strip_accents": True}),
+    "Chinese": ("electra", "ElectraTokenizer", {"tokenize_chinese_chars": False}),
+    "of no kind": ("bert", None, {"do_lower_case": False}),
+    "of the kind for all": ("bert", "PreTrainedTokenizerFast", {"do_lower_case": False}),
+    "space": ("roberta", "RobertaTokenizerFast", {"add_prefix_space": True}),
+}
+
+
+@pytest.mark.parametrize(("family", "kind", "settings"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_settings_of_a_tokeniser_hold_as_for_transformers(
+    family: str, kind: str | None, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    base = write_tiny(tmp_path / "base", family)
+    changed(base / "tokenizer_config.json", tokenizer_class=kind, **settings)
+    names = ["Heart ATTACK", "\u00e9 \u00c9", "heart \u5fc3\u809d"]
+    expected = transformers.AutoTokenizer.from_pretrained(str(base))(names)["input_ids"]
+    assert [row.ids for row in load_tokenizer(base).encode_batch(names)] == expected
+    save_encoder(load_packed(base), tmp_path / "saved")
+    alone = Tokenizer.from_file(str(tmp_path / "saved/tokenizer.json"))  # as the documentation shows it
+    assert [row.ids for row in alone.encode_batch(names)] == expected
+
+
+def test_settings_hold_where_they_say_nothing(tmp_path: Path) -> None:
+    base = write_tiny(tmp_path / "base", "bert")
+    rules = json.loads((base / "tokenizer.json").read_text())
+    rules["normalizer"]["lowercase"] = False
+    (base / "tokenizer.json").write_text(json.dumps(rules))
+    cased = load_tokenizer(base).encode("FEVER").ids
+    changed(base / "tokenizer_config.json", tokenizer_class="BertTokenizer")
+    expected = transformers.AutoTokenizer.from_pretrained(str(base))("FEVER")["input_ids"]
+    assert load_tokenizer(base).encode("FEVER").ids == expected != cased
+
+
+def test_tokens_around_a_name_that_contradict_each_other_are_refused(theirs: Path) -> None:
+    tokenizer = {"content": "[UNK]", "special": True}
+    changed(theirs / "tokenizer_config.json", tokenizer_class="BertTokenizer", sep_token=tokenizer)
+    with pytest.raises(InputError, match=r"sep_token is '\[UNK\]' here, and tokenizer.json puts '\[SEP\]' there"):
+        open_encoder(theirs)
+
+
+def test_settings_of_another_kind_are_told(theirs: Path) -> None:
+    changed(theirs / "tokenizer_config.json", tokenizer_class="BertTokenizer", do_lower_case="no")
+    with pytest.raises(InputError, match=r"tokenizer_config.json: these are no settings of a tokeniser"):
+        open_encoder(theirs)
 
 
 def test_vectors_that_other_tools_cut_are_refused(theirs: Path) -> None:

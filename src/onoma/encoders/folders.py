@@ -51,7 +51,8 @@ LOWER_PRECISIONS: tuple[OnnxPrecision, ...] = get_args(OnnxPrecision)[1:]
 ADAPTED_PREFIX = "onoma-adapted-"
 """Before the family's name in ``config.json`` of an encoder with bottleneck adapters inside, so that tools which would
 leave them out refuse it; see `onoma.encoders.adapters`."""
-TOKENIZER_NAME = "tokenizer.json"
+_TOKENIZER_NAMES = ("tokenizer.json", "tokenizer_config.json")
+"""The files that decide how a text is tokenised."""
 DEFAULT_MAX_TOKENS = 25
 """For folders that do not say: SapBERT's setting; 0.5 % of biomedical names are longer."""
 
@@ -182,7 +183,7 @@ class EncoderFolder:
     def tokenizer_fingerprint(self) -> str:
         """SHA-256 of the tokeniser; see `onoma.encoders.tokens.tokenizer_fingerprint`."""
         if self.is_own and self.recorded_tokenizer_fingerprint is not None:
-            self.check_content(self.model_path / TOKENIZER_NAME)
+            self.check_content(*(self.model_path / name for name in _TOKENIZER_NAMES))
             return self.recorded_tokenizer_fingerprint
         return tokenizer_fingerprint(self.load_tokenizer())
 
@@ -239,7 +240,7 @@ class EncoderFolder:
 
     def load_tokenizer(self) -> Tokenizer:
         """The tokeniser, without truncation or padding."""
-        self.check_unchanged(self.model_path / TOKENIZER_NAME)
+        self.check_unchanged(*(self.model_path / name for name in _TOKENIZER_NAMES))
         return load_tokenizer(self.model_path)
 
 
@@ -352,7 +353,12 @@ def _read_folder(
         trained_dimensions=trained_dimensions,
         trained_mentions=frozenset() if manifest is None else trained_mentions(manifest.config),
         seen=see_files(
-            (model_path / "config.json", *weights, *with_weights_beside(onnx), model_path / TOKENIZER_NAME),
+            (
+                model_path / "config.json",
+                *weights,
+                *with_weights_beside(onnx),
+                *(model_path / name for name in _TOKENIZER_NAMES),
+            ),
             folder,
             manifest,
         ),

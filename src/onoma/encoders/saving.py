@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from onoma.encoders.packed import PackedEncoder
 
 _TOKENIZER_FILES = (
-    "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
@@ -62,6 +61,7 @@ _TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
     "spiece.model",
 )
+"""Copied as they are; ``tokenizer.json`` is written of the tokeniser that was loaded."""
 _HAVE_PADDING = frozenset(
     f"{family}Tokenizer{fast}"
     for family in (
@@ -263,7 +263,7 @@ def check_links(found: EncoderFolder) -> None:
     root = found.path.resolve()
     allowed = [root, *(above.parent / "blobs" for above in root.parents if above.name == "snapshots")]
     parts = (found.path / f"{onnx_name(precision)}.data" for precision in ("fp32", *LOWER_PRECISIONS))
-    tokenizer = (found.model_path / name for name in _TOKENIZER_FILES if name != "tokenizer.json")
+    tokenizer = (found.model_path / name for name in _TOKENIZER_FILES)
     for file in (*tokenizer, *parts, found.path / TRAIN_NAME):
         if file.is_file() and not any(map(file.resolve().is_relative_to, allowed)):
             raise InputError("this is a link out of the encoder's folder", path=file, fix="put the file itself there")
@@ -275,8 +275,7 @@ def _write_rest(folder: Path, source: EncoderFolder, *, name: str, origin: Origi
     for file in _TOKENIZER_FILES:
         if (source.model_path / file).is_file():
             shutil.copyfile(source.model_path / file, folder / file)
-    if not (folder / "tokenizer.json").exists():
-        source.load_tokenizer().save(str(folder / "tokenizer.json"))
+    source.load_tokenizer().save(str(folder / "tokenizer.json"))
     _pad_and_cut_behind(folder)
     _name_padding(folder, source)
     steps = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))

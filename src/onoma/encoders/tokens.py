@@ -10,12 +10,15 @@ import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
 from tokenizers.models import Unigram
+from tokenizers.pre_tokenizers import ByteLevel
 
+from onoma.encoders.json_files import read_json
 from onoma.errors import InputError, first_line, missing_extra
 from onoma.types import DoubleArray
 
@@ -23,6 +26,15 @@ WANTS_CODE = "trust_remote_code"
 """Stands in the error of transformers where a folder has a program of its own, which is never run here."""
 BRINGS_CODE = "this encoder brings code of its own, which Onoma never runs"
 NO_CODE = "take an encoder of a family that transformers have"
+_KIND_OF_FAMILY = {
+    "bert": "BertTokenizer",
+    "distilbert": "DistilBertTokenizer",
+    "electra": "ElectraTokenizer",
+    "mpnet": "MPNetTokenizer",
+    "roberta": "RobertaTokenizer",
+}
+"""What transformers take the tokeniser of a model's family for, where the folder does not say."""
+_BERT_LIKE = frozenset({"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MPNetTokenizer"})
 _IN_NO_VOCABULARY = "\U00013000"
 """A hieroglyph: a letter, which no tokeniser leaves out as a mark or control character."""
 
@@ -30,11 +42,13 @@ _IN_NO_VOCABULARY = "\U00013000"
 def load_tokenizer(folder: Path) -> Tokenizer:
     """The tokeniser of a model folder, without truncation or padding.
 
-    Reads ``tokenizer.json``. An older folder without one (``vocab.txt``, ``sentencepiece.bpe.model``) is converted
-    by transformers, which must then be installed.
+    Reads ``tokenizer.json``, and as transformers do, follows ``tokenizer_config.json`` where the two contradict each
+    other. An older folder without the first (``vocab.txt``, ``sentencepiece.bpe.model``) is converted by transformers,
+    which must then be installed.
 
     Raises:
-        InputError: there is no tokeniser, it is not readable, or it fails at what it does not know.
+        InputError: there is no tokeniser, it is not readable, fails at what it does not know, or the two files put
+            other tokens around a text.
         UnavailableError: it needs converting and transformers is not installed.
     """
     file = folder / "tokenizer.json"
@@ -47,6 +61,12 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         tokenizer = _convert(folder)
     tokenizer.no_truncation()
     tokenizer.no_padding()
+    configured = folder / "tokenizer_config.json"
+    if file.is_file() and configured.is_file():
+        try:
+            _follow(tokenizer, read_json(configured), folder)
+        except (AttributeError, TypeError) as error:
+            raise InputError(f"these are no settings of a tokeniser ({error})", path=configured) from None
     try:
         tokenizer.encode(_IN_NO_VOCABULARY)
     except Exception as error:  # bare again
@@ -56,6 +76,41 @@ def load_tokenizer(folder: Path) -> Tokenizer:
             fix="get the encoder again: the token for the unknown, such as [UNK], is part of its vocabulary",
         ) from None
     return tokenizer
+
+
+def _follow(tokenizer: Tokenizer, said: dict[str, Any], folder: Path) -> None:
+    """Set a tokeniser as ``tokenizer_config.json`` says.
+
+    For some kinds transformers 5 take from ``tokenizer.json`` only the vocabulary. In the class of each kind stands
+    what it makes of the settings, and what it does where they say nothing.
+
+    Raises:
+        InputError: other tokens are to be put around a text than the tokeniser puts there.
+        AttributeError, TypeError: a setting is of another kind than it should be.
+    """
+    config = read_json(folder / "config.json", missing_is_empty=True)
+    kind = said.get("tokenizer_class") or config.get("tokenizer_class")
+    kind = str(kind or _KIND_OF_FAMILY.get(config.get("model_type"))).removesuffix("Fast")
+    if kind in _BERT_LIKE:
+        tokenizer.normalizer = normalizers.BertNormalizer(
+            handle_chinese_chars=said.get("tokenize_chinese_chars", True),
+            strip_accents=said.get("strip_accents"),
+            lowercase=said.get("do_lower_case", True),
+        )
+    elif kind == "RobertaTokenizer":
+        tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=said.get("add_prefix_space", False))
+    else:
+        return
+    around = tokenizer.encode("a").tokens
+    for name, found in (("cls_token", around[0]), ("sep_token", around[-1])):
+        token = said.get(name)
+        token = token.get("content") if isinstance(token, dict) else token
+        if token not in {None, found}:
+            raise InputError(
+                f"{name} is {token!r} here, and tokenizer.json puts {found!r} there",
+                path=folder / "tokenizer_config.json",
+                fix="take the two files of one tokeniser",
+            )
 
 
 def has_tokenizer(folder: Path) -> bool:
