@@ -22,6 +22,7 @@ from onoma.encoders.folders import ENCODER_KIND
 from onoma.errors import ArtifactError, InputError, MismatchError
 from onoma.linking import ExactMatcher, Link, Linker, MentionLinker, Preparation, build_linker
 from onoma.pairs import HeldOut, hold_out_synonyms
+from onoma.quantities import quantity
 from onoma.terminology import Terminology, import_terminology
 from onoma.training.alignment_config import Recipe
 from onoma.training.run import train_on_terminology
@@ -105,8 +106,8 @@ def run_quickstart(
     held_out = hold_out_synonyms(terminology, n_names=n_hidden, seed=seed)
     _write_hidden(folder / "hidden-synonyms.csv", held_out)
     display.remark(
-        f"     {terminology.n_concepts:,} concepts, {terminology.n_names:,} names; {len(held_out.texts):,} synonyms "
-        f"hidden, listed in {folder / 'hidden-synonyms.csv'}"
+        f"     {quantity(terminology.n_concepts, 'concept')}, {quantity(terminology.n_names, 'name')}; "
+        f"{quantity(len(held_out.texts), 'synonym')} hidden, listed in {folder / 'hidden-synonyms.csv'}"
     )
 
     display.remark(f"2/5  before training: {recipe.config.base} as it is")

@@ -86,9 +86,9 @@ def test_enrich(place: Path) -> None:
     (place / "codes.csv").write_text("code,label\nD1,Herzinfarkt\n")
     run("terminology", "import", "table", place / "codes.csv", "-o", place / "codes", *columns)
     by_code = ("terminology", "enrich", place / "codes", "--from", place / "old", "--by", "code")
-    assert "1 concepts, 1 names, 0 of them new" in run(*by_code, "-o", place / "unsaid")
+    assert "1 concept, 1 name, 0 of them new" in run(*by_code, "-o", place / "unsaid")
     told = run(*by_code, "-o", place / "by-code", "--vocabulary", "codes=MESH")
-    assert "1 concepts, 2 names, 1 of them new" in told
+    assert "1 concept, 2 names, 1 of them new" in told
     assert "(1 by code)" in told
     with pytest.raises(OnomaError, match="Did you mean 'name'"):
         run(*command, "-o", place / "by", "--by", "names")

@@ -114,7 +114,7 @@ def test_fetch_and_import(server: FileServer, tmp_path: Path) -> None:
         "--import",
         tmp_path / "t",
     ]
-    assert "1 concepts" in run("terminology", *fetched)
+    assert "1 concept," in run("terminology", *fetched)
     told = Terminology.open(tmp_path / "t").info()
     assert told.n_concepts == 1
     assert "mondo.obo (obo), licence: CC-BY-4.0" in str(told)

@@ -42,7 +42,7 @@ def test_synonyms_come_to_the_concept_that_has_one_of_them(tmp_path: Path) -> No
     }
     assert (report.n_concepts, report.n_enriched, report.n_names, report.n_added) == (4, 1, 6, 2)
     assert report.parts[0].n_matched == 1
-    assert "6 names, 2 of them new, for 1 concepts" in str(report)
+    assert "6 names, 2 of them new, for 1 concept," in str(report)
     assert "has 1 of the concepts (1 by name); 2 names added" in str(report)
 
 
@@ -195,7 +195,7 @@ def test_concepts_met_only_by_a_code_that_several_refer_to_are_counted(tmp_path:
     texts, report = enriched(tmp_path, own, other)
     assert texts == {"SCT:1": ["Pain", "Dolour"], "L:2": ["Ache"], "L:3": ["Hurt"]}
     assert report.parts[0].n_shared == 3
-    assert "1 names added; 3 meet only by a code that several refer to, left out" in str(report)
+    assert "1 name added; 3 meet only by a code that several refer to, left out" in str(report)
     by_name = enrich_terminology(tmp_path / "own", [tmp_path / "part0"], tmp_path / "named", by=["name"])
     assert by_name.parts[0].n_shared == 0
 

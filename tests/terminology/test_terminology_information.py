@@ -74,7 +74,7 @@ def test_every_line_of_the_text_begins_in_the_same_column(tmp_path: Path) -> Non
     assert (
         "names per concept  1.50 distinct ones on average; median 1, 90 % have up to 2, 99 % up to 2, most 2" in lines
     )
-    assert "without names      1 concepts" in lines
+    assert "without names      1 concept" in lines
     assert "cross-references   3: MESH 2, - 1" in lines
 
 

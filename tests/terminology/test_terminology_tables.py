@@ -244,7 +244,7 @@ def test_information(tmp_path: Path) -> None:
     assert info.semantic_types == {"disease": 3, "finding": 3}
     assert info.relations == {"is_a": 2, "of": 1}
     assert info.n_relations == 3
-    assert "homonyms           1 names" in str(info)
+    assert "homonyms           1 name " in str(info)
     assert json.loads(json.dumps(dataclasses.asdict(info)))["languages"] == {"en": 3, "de": 1}
 
 
@@ -258,7 +258,7 @@ def test_information_of_next_to_nothing(tmp_path: Path) -> None:
 def test_a_folder_that_was_replaced_is_told(tmp_path: Path) -> None:
     write_terminology(tmp_path / "t", tables([("X:1", ["a"])]))
     opened = Terminology.open(tmp_path / "t")
-    assert (opened.n_names, repr(opened)) == (1, f"Terminology('{tmp_path / 't'}': 1 concepts, 1 names)")
+    assert (opened.n_names, repr(opened)) == (1, f"Terminology('{tmp_path / 't'}': 1 concept, 1 name)")
     assert len({opened, Terminology.open(tmp_path / "t")}) == 1
     write_terminology(tmp_path / "t", tables([("X:2", ["b", "c"])]), overwrite=True)
     with pytest.raises(MismatchError, match="replaced or removed since it was opened"):

@@ -242,7 +242,7 @@ def test_what_cannot_be_is_refused(linker: Linker, base: Path, tmp_path: Path) -
     with pytest.raises(InputError, match="built without an encoder"):
         distil(config, lookup, tmp_path / "e")
     one = build_linker(make_terminology(tmp_path / "t1", {"A": ["heart"]}), base, tmp_path / "one")
-    with pytest.raises(InputError, match=r"too few names.*1 texts, 1 after"):
+    with pytest.raises(InputError, match=r"too few names.*1 text, 1 after"):
         distil(config, one, tmp_path / "e")
     with pytest.raises(InputError, match="nothing"):
         distil(config, tmp_path / "nothing", tmp_path / "e")

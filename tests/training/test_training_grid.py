@@ -413,7 +413,7 @@ class TestTable:
         train_combinations(cells(), tmp_path, pretend({1e-4: 0.3, 1e-6: 0.2}), made_from=MADE_FROM)
         told: list[str] = []
         train_combinations(cells()[:1], tmp_path, pretend({}), made_from=MADE_FROM, on_event=told.append)
-        assert f"2 combinations of an earlier grid in {tmp_path} are not in its table any more" in told
+        assert f"2 combinations of an earlier grid in {tmp_path}, no longer in its table" in told
 
     def test_equal_scores_go_by_mrr_and_not_by_losses_that_cannot_be_compared(self) -> None:
         def trained(name: str, mrr: float, loss: float) -> Trained:

@@ -226,7 +226,7 @@ def test_mentions_that_teach_nothing_are_left_out(base: Path, tmp_path: Path) ->
     report = train_reranker(config_for(base, steps=1), linker, table, tmp_path / "r", on_event=events.append)
     assert report.data["mentions"] == 1
     assert report.data["candidates"] == 2
-    assert events[0].startswith("4 distinct mentions, 1 times with candidates to learn from; 2 times none")
+    assert events[0].startswith("4 distinct mentions, 1 time with candidates to learn from; 2 times none")
     with pytest.raises(InputError, match="there is nothing to learn"):
         train_reranker(config_for(base, steps=1), linker, table[1:3], tmp_path / "s")
 

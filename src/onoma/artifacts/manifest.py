@@ -24,6 +24,7 @@ from onoma.errors import (
     checked_path,
     first_line,
 )
+from onoma.quantities import quantity
 
 MANIFEST_NAME = "onoma.json"
 CARD_NAME = "README.md"
@@ -82,7 +83,7 @@ class Manifest(_Record):
     seed: int | None = None
 
     def __repr__(self) -> str:
-        return f"Manifest({self.kind}, {len(self.files)} files, {self.created}, Onoma {self.onoma_version})"
+        return f"Manifest({self.kind}, {quantity(len(self.files), 'file')}, {self.created}, Onoma {self.onoma_version})"
 
     def as_text(self) -> str:
         """What ``onoma.json`` holds: the fields as JSON, and their checksum, so that damage to them is seen too."""

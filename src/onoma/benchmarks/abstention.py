@@ -35,6 +35,7 @@ from onoma.linking.confidence_metrics import (
     reliability_bins,
     threshold_in_words,
 )
+from onoma.quantities import quantity
 from onoma.randomness import random_from
 from onoma.types import BoolArray, DoubleArray, RowArray
 
@@ -201,8 +202,8 @@ class AbstentionResult:
         """A few lines for people, in per cent."""
         nil = f", {self.n_nil:,} of them without a concept" if self.n_nil else ""
         lines = [
-            f"{self.n_mentions:,} mentions{nil}; first answer right {_percent(self.accuracy)}, mean confidence "
-            f"{_percent(self.mean_confidence)}",
+            f"{quantity(self.n_mentions, 'mention')}{nil}; first answer right {_percent(self.accuracy)}, "
+            f"mean confidence {_percent(self.mean_confidence)}",
             f"calibration error {_percent(self.ece.value)} ({_percent(self.ece.low)}-{_percent(self.ece.high)}; "
             f"perfect confidences: {_percent(self.ece.if_calibrated)}), Brier {self.brier:.4f}, AURC {self.aurc:.4f}",
         ]

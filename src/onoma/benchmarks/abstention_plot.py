@@ -13,6 +13,7 @@ from onoma.benchmarks.abstention import HISTOGRAM_BINS, AbstentionResult, Operat
 from onoma.errors import InputError
 from onoma.files.pictures import save_picture
 from onoma.linking.confidence_metrics import threshold_in_words
+from onoma.quantities import quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +92,8 @@ def draw_reliability(result: AbstentionResult, *, title: str = "") -> Figure:
     above.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=8, frameon=False, borderaxespad=0)
     error = result.ece
     figure.supxlabel(
-        f"{result.n_mentions:,} mentions, {result.accuracy:.1%} right, mean confidence {result.mean_confidence:.1%}\n"
+        f"{quantity(result.n_mentions, 'mention')}, {result.accuracy:.1%} right, "
+        f"mean confidence {result.mean_confidence:.1%}\n"
         f"calibration error {error.value:.3f} ({error.low:.3f} to {error.high:.3f}); perfect confidences would show "
         f"{error.if_calibrated:.3f}",
         fontsize=8,

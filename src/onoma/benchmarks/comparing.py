@@ -22,6 +22,7 @@ from onoma.benchmarks.results import CONCEPTS, PREDICTIONS_NAME, name_of
 from onoma.encoders.model_card import RESULTS_FORMAT, RESULTS_KIND, RESULTS_NAME
 from onoma.errors import InputError, MismatchError, checked_path
 from onoma.pairs.mentions import cased_alike
+from onoma.quantities import quantity
 from onoma.randomness import random_from
 from onoma.types import DoubleArray, RowArray
 
@@ -96,7 +97,8 @@ class Comparison:
     def __str__(self) -> str:
         """A few lines for people, in per cent."""
         lines = [
-            f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct_mentions:,} distinct)",
+            f"{self.task}, {self.split}: {quantity(self.n_queries, 'query', 'queries')} "
+            f"({self.n_distinct_mentions:,} distinct)",
             f"{self.second} less {self.first}, points:",
         ]
         for k, one in self.differences.items():

@@ -15,6 +15,7 @@ from onoma.benchmarks.abstention import AbstentionResult
 from onoma.benchmarks.metrics import Accuracy
 from onoma.benchmarks.parts import WRITTEN_AS, accuracy_as_json, n_queries_of, part_as_json
 from onoma.linking import Filters
+from onoma.quantities import quantity
 from onoma.terminology.diffing import shortened
 
 PREDICTIONS_NAME = "predictions.parquet"
@@ -215,8 +216,9 @@ class BenchmarkResult:
         withheld = "" if tuned is None else f"\nas the linker was tuned, {tuned.in_words(self.clusters)}"
         nil = f" and {self.n_nil:,} of no concept" if self.n_nil else ""
         return (
-            f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct_mentions:,} distinct){nil}, "
-            f"{self.n_dictionary:,} names; "
+            f"{self.task}, {self.split}: {quantity(self.n_queries, 'query', 'queries')} "
+            f"({self.n_distinct_mentions:,} distinct){nil}, "
+            f"{quantity(self.n_dictionary, 'name')}; "
             f"gold among them for {100 * self.coverage:.1f} % of the queries\n"
             f"{table}{withheld}\nper cent, in brackets the 95 % confidence interval over {self.clusters}; "
             f"protocol {self.protocol.split(':')[0]}; "

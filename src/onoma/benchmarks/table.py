@@ -38,6 +38,7 @@ from onoma.benchmarks.comparing import (
 )
 from onoma.benchmarks.metrics import DISTINCT, cluster_interval, percentile_interval, resampled_means
 from onoma.errors import InputError, MismatchError, check_several, checked_path, one_of
+from onoma.quantities import quantity
 from onoma.types import DoubleArray, RowArray
 
 TableFormat = Literal["markdown", "latex", "csv", "json"]
@@ -196,7 +197,8 @@ class ResultTable:
 
     def _in_words(self) -> str:
         said = [
-            f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct_mentions:,} distinct mentions); "
+            f"{self.task}, {self.split}: {quantity(self.n_queries, 'query', 'queries')} "
+            f"({quantity(self.n_distinct_mentions, 'distinct mention')}); "
             f"per cent, 95 % bootstrap intervals over {self.clusters}"
         ]
         if any(row.n_runs > 1 for row in self.rows):

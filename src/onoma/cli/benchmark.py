@@ -24,6 +24,7 @@ from onoma.cli.options import (
 )
 from onoma.cli.preparing import Spelling
 from onoma.errors import ConfigError
+from onoma.quantities import quantity
 
 app = Commands(
     help="Measure encoders, linkers and baselines on published tasks, or on your own mentions.", no_args_is_help=True
@@ -274,7 +275,7 @@ def dictionary(
     declared = get_task(task)
     lines, _ = declared.dictionary(data, declared.split(split))
     write_dictionary(lines, out, overwrite=force)
-    show.out.print(f"{out}: {show.count(len(lines), 'name')}")
+    show.out.print(f"{out}: {quantity(len(lines), 'name')}")
 
 
 @app.command()
@@ -305,7 +306,7 @@ def compare(
         rows = changed_answers(first, second)
         with write_file(changed, overwrite=force) as aside:
             rows.write_csv(aside)
-        show.remark(f"{changed}: {show.count(rows['query'].n_unique(), 'query', 'queries')} that only one has right")
+        show.remark(f"{changed}: {quantity(rows['query'].n_unique(), 'query', 'queries')} that only one has right")
     show.result(found, found.as_json(), as_json=as_json)
 
 
@@ -353,7 +354,7 @@ def table(
         show.out.print(written, end="")
     else:
         write_text_atomically(out, written)
-        show.out.print(f"{out}: {show.count(len(folders), 'system')}")
+        show.out.print(f"{out}: {quantity(len(folders), 'system')}")
 
 
 def _shown(splits: tuple[str, ...]) -> str:

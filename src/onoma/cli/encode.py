@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from onoma.cli.options import Dimensions, EncoderName, Force, Normalisation, Precision
+from onoma.quantities import quantity
 
 
 def encode(
@@ -49,4 +50,4 @@ def encode(
             overwrite=force,
             progress=update,
         )
-    show.remark(f"{output}: {show.count(count, 'vector')} of width {opened.width}, by {opened.name}")
+    show.remark(f"{output}: {quantity(count, 'vector')} of width {opened.width}, by {opened.name}")

@@ -10,6 +10,7 @@ import typer
 from onoma.cli.commands import Commands
 from onoma.cli.options import EncoderName, EncoderOut, Force, Json
 from onoma.errors import ConfigError, one_of
+from onoma.quantities import quantity
 
 if TYPE_CHECKING:
     from onoma.encoders import Agreement
@@ -124,7 +125,7 @@ def export(
         show.json_document(measured)
         return
     _show_agreements(measured)
-    show.remark(f"measured on {show.count(measured[0].n_names, 'name')}; written to {out or encoder}")
+    show.remark(f"measured on {quantity(measured[0].n_names, 'name')}; written to {out or encoder}")
 
 
 @app.command()
@@ -180,7 +181,7 @@ def average(
     from onoma.encoders.averages import average_encoders
 
     made = average_encoders(encoders, out, shares=None if shares is None else _numbers(shares), overwrite=force)
-    show.remark(f"{out}: the average of {len(encoders)} encoders, {made.width} numbers a vector")
+    show.remark(f"{out}: the average of {quantity(len(encoders), 'encoder')}, {made.width} numbers a vector")
 
 
 @app.command()
@@ -204,7 +205,7 @@ def centre(
     texts = _names(encoder, terminology, names, sample, "the mean is of the names that are compared")
     with show.progress_bar("encoding", "names") as update:
         made = centre_encoder(encoder, texts, out, overwrite=force, progress=update)
-    show.remark(f"{out}: {made.share:.0%} of a vector's length was common to {show.count(made.n_names, 'name')}")
+    show.remark(f"{out}: {made.share:.0%} of a vector's length was common to {quantity(made.n_names, 'name')}")
 
 
 @app.command()

@@ -29,6 +29,7 @@ from onoma.cli.asking import (
 from onoma.cli.options import Database, Json, LinkerFolder, TopK
 from onoma.cli.preparing import Abbreviations, Codes, Composites, Expand, Spelling, Strengths, preparation
 from onoma.errors import ConfigError
+from onoma.quantities import quantity
 
 if TYPE_CHECKING:
     from onoma.linking import Explanation, Link, Linker
@@ -127,7 +128,7 @@ def link(
         if not as_json:
             _table(prepared, found)
             if n_without := sum(not links for links in found):
-                show.remark(f"{show.count(n_without, 'mention')} without a link; --explain says why")
+                show.remark(f"{quantity(n_without, 'mention')} without a link; --explain says why")
             elif not part:
                 show.remark("there were no mentions")
             continue
@@ -270,7 +271,7 @@ def _show(explanation: Explanation) -> None:
         fused = f"; fused: {shares}"
     elif explanation.fusion is not None:
         fused = f"; fused: {explanation.fusion}"
-    candidates = f" of {show.count(explanation.n_candidates, 'candidate')}" if explanation.n_candidates else ""
+    candidates = f" of {quantity(explanation.n_candidates, 'candidate')}" if explanation.n_candidates else ""
     confidence = "" if explanation.confidence is None else f"; confidence {explanation.confidence:.3f}"
     stages = f"stages {', '.join(explanation.stages)}{fused}{candidates}{confidence}"
     show.out.print(show.plain(f"  compared as '{_shown(explanation.text)}'; {stages}"))

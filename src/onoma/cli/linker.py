@@ -21,6 +21,7 @@ from onoma.cli.options import (
     divided,
 )
 from onoma.errors import ConfigError
+from onoma.quantities import quantity
 
 app = Commands(help="Build linkers, tune them on mentions, keep them up to date.", no_args_is_help=True)
 
@@ -104,7 +105,7 @@ def build(
             progress=update,
         )
     show.out.print(
-        f"{out}: links to {show.count(linker.n_concepts, 'concept')} by {show.count(linker.n_names, 'name')}",
+        f"{out}: links to {quantity(linker.n_concepts, 'concept')} by {quantity(linker.n_names, 'name')}",
     )
     show.nameless_concepts(out, terminology)
     show.unread_names(out)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from onoma.cli.asking import tuned_wish
 from onoma.cli.options import Json, LinkerFolder
+from onoma.quantities import quantity
 
 if TYPE_CHECKING:
     from onoma.artifacts import Manifest
@@ -103,7 +104,7 @@ def _shown(name: str, value: Any) -> str:
     if isinstance(value, dict):
         if not value["n_queries"]:
             return "not measured: no name has another to find"
-        return f"{value['at_1']} at 1, {value['at_10']} at 10 ({value['n_queries']:,} queries)"
+        return f"{value['at_1']} at 1, {value['at_10']} at 10 ({quantity(value['n_queries'], 'query', 'queries')})"
     if isinstance(value, list):
         return ("-" if isinstance(value[0], int) else ", ").join(map(str, value))
     if isinstance(value, bool):

@@ -20,6 +20,7 @@ from onoma.cli.options import (
     mention_format,
 )
 from onoma.errors import ConfigError
+from onoma.quantities import quantity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -228,7 +229,7 @@ def _show_prior(report: PriorReport) -> None:
     from onoma.cli import show
 
     unknown = f", {report.n_unknown:,} of them of none that the linker has" if report.n_unknown else ""
-    concepts, mentions = show.count(report.n_concepts, "concept"), show.count(report.n_mentions, "mention")
+    concepts, mentions = quantity(report.n_concepts, "concept"), quantity(report.n_mentions, "mention")
     show.out.print(f"prior: {concepts} meant by {mentions}{unknown}")
 
 
@@ -237,7 +238,7 @@ def _show_report(linker: Path, report: TuningReport, before: LinkerSettings) -> 
 
     _show_mentions(report)
     show.out.print(
-        f"{linker}: tuned on {show.count(report.n_mentions, 'mention')}, {report.n_no_concept:,} of them without a "
+        f"{linker}: tuned on {quantity(report.n_mentions, 'mention')}, {report.n_no_concept:,} of them without a "
         f"concept; stages {', '.join(report.stages)}",
     )
     _show_counted(report)
@@ -255,7 +256,7 @@ def _show_mentions(report: TuningReport) -> None:
 
     if report.n_unknown:
         codes = ", ".join(report.unknown)
-        unknown = f"{show.count(report.n_unknown, 'mention')} of concepts that the linker does not have"
+        unknown = f"{quantity(report.n_unknown, 'mention')} of concepts that the linker does not have"
         meant = [code for code in report.unknown if code.upper() in {nil.upper() for nil in NO_CONCEPT}]
         hint = "" if not meant else f" (for 'no such concept' write {', '.join(NO_CONCEPT)})"
         show.remark(f"{unknown}, such as {codes}: every answer to them counts as wrong{hint}")
@@ -362,7 +363,7 @@ def _show_confidence(report: TuningReport) -> None:
 
     if (held := report.calibration) is not None:
         show.out.print(
-            f"confidence ({held.method}), of the first answers to {held.n_answers:,} different mentions: "
+            f"confidence ({held.method}), of the first answers to {quantity(held.n_answers, 'different mention')}: "
             f"{held.mean_confidence:.3f} on average, {held.share_right:.3f} right; "
             f"expected calibration error {held.expected_calibration_error:.3f} (perfect confidences: "
             f"{held.if_calibrated:.3f})",
@@ -375,7 +376,7 @@ def _show_confidence(report: TuningReport) -> None:
         show.out.print(
             f"no such concept below a confidence of {threshold_in_words(report.no_concept_below)}: "
             f"{told.share_answered:.3f} of the different mentions answered\n"
-            f"it was learned from {told.n_learned_from:,} answers, {told.n_learned_right:,} of them right "
+            f"it was learned from {quantity(told.n_learned_from, 'answer')}, {told.n_learned_right:,} of them right "
             f"({low:.3f}-{high:.3f})\n"
             f"thresholds learned without a fifth of them, on that fifth: {told.held_out_answered:.3f} answered{right}"
             f"{none}",

@@ -23,6 +23,7 @@ from onoma.cli.asking import (
 )
 from onoma.cli.options import Database, Encoding, LinkerFolder
 from onoma.cli.preparing import Abbreviations, Codes, Composites, Expand, Spelling, Strengths, preparation
+from onoma.quantities import quantity
 
 
 def map_(
@@ -145,10 +146,10 @@ def map_(
         )
     if as_json:
         show.json_document({**asdict(report), "path": output})
-    written = f"; {show.count(report.n_written, 'row')} written" if report.n_written != report.n_rows else ""
+    written = f"; {quantity(report.n_written, 'row')} written" if report.n_written != report.n_rows else ""
     show.remark(
-        f"{output}: {show.count(report.n_rows, 'row')}, {report.n_linked:,} of them linked; "
-        f"{show.count(report.n_mentions, 'different mention')}{written}; {show.duration(report.seconds)}"
+        f"{output}: {quantity(report.n_rows, 'row')}, {report.n_linked:,} of them linked; "
+        f"{quantity(report.n_mentions, 'different mention')}{written}; {show.duration(report.seconds)}"
     )
     if report.mean_confidence is not None:
         of_development = report.development_confidence
@@ -156,7 +157,7 @@ def map_(
         show.remark(f"Mean confidence of the best links: {report.mean_confidence:.3f}{compared}.")
     if report.n_quoted:
         show.remark(
-            f"{show.count(report.n_quoted, 'row')} with a mention in double quotes, which were taken for a part of it: "
+            f"{quantity(report.n_quoted, 'row')} with a mention in double quotes, which were taken for a part of it: "
             "--quoting yes takes them off"
         )
     if report.no_concept_below is not None:

@@ -22,6 +22,7 @@ from onoma.cli.options import (
     divided,
     mention_format,
 )
+from onoma.quantities import quantity
 
 if TYPE_CHECKING:
     from onoma.pairs import PairSet
@@ -227,7 +228,7 @@ def bitext(
     show.remark(f"lines: {counts_in_words(counts)}")
     if again := counts.get("of_a_class_again"):
         show.remark(
-            f"{show.count(again, 'line')} of a class that stood before, and now each line is a class of its own, whose "
+            f"{quantity(again, 'line')} of a class that stood before, and now each line is a class of its own, whose "
             "names the others are pushed away from. If a class is a concept, as in SapBERT's training file, give "
             "--classes listed (these pairs) or column (paired anew)."
         )
@@ -288,8 +289,8 @@ def triples(
             progress=update,
         )
     show.out.print(
-        f"{made.path}: {show.count(len(made.triples), 'triple')} of "
-        f"{show.count(len(np.unique(made.triples[:, 1])), 'kind')}, {show.count(len(made.store), 'name')}",
+        f"{made.path}: {quantity(len(made.triples), 'triple')} of "
+        f"{quantity(len(np.unique(made.triples[:, 1])), 'kind')}, {quantity(len(made.store), 'name')}",
     )
     show.remark(f"relations: {counts_in_words(made.manifest.config['relations_found'])}")
 
@@ -297,4 +298,4 @@ def triples(
 def _show(made: PairSet) -> None:
     from onoma.cli import show
 
-    show.out.print(f"{made.path}: {show.count(len(made.pairs), 'pair')} of {show.count(len(made.store), 'name')}")
+    show.out.print(f"{made.path}: {quantity(len(made.pairs), 'pair')} of {quantity(len(made.store), 'name')}")

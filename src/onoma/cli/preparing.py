@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from onoma.quantities import quantity
+
 if TYPE_CHECKING:
     from onoma.linking.mentions import Preparation
 
@@ -79,7 +81,7 @@ def preparation(
     table = None if abbreviations is None else AbbreviationTable.from_file(abbreviations)
     if table is not None and table.ambiguous:
         some = ", ".join(list(table.ambiguous)[:5]) + (", ..." if len(table.ambiguous) > 5 else "")
-        n_left = show.count(len(table.ambiguous), "short form")
+        n_left = quantity(len(table.ambiguous), "short form")
         show.remark(f"{abbreviations}: {n_left} with several long forms left as they are: {some}")
     return Preparation(
         table=table, finder=expand, composites=composites, spelling=spelling, strengths=strengths, codes=codes

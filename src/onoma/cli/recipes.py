@@ -10,6 +10,7 @@ import typer
 
 from onoma.cli.commands import Commands
 from onoma.cli.options import Settings, parse_assignments
+from onoma.quantities import quantity
 
 if TYPE_CHECKING:
     from onoma.training.settings import NamedSettings
@@ -106,7 +107,7 @@ def show_grid(
     found = combinations(recipe, loaded, parse_assignments(settings or []))
     show.out.print(f"{loaded.name}: {loaded.description}\n")
     show.table(["combination"], [[combination.name] for combination in found])
-    show.remark(show.count(len(found), "combination"))
+    show.remark(quantity(len(found), "combination"))
 
 
 def _kinds() -> list[type[NamedSettings[Any]]]:

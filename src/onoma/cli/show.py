@@ -28,6 +28,7 @@ from rich.table import Table
 from rich.text import Text
 
 from onoma.cli.printing import printable
+from onoma.quantities import quantity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -196,7 +197,7 @@ def left_out(rejects: pl.DataFrame, *, kept_in: Path | None = None) -> None:
     for file, line, reason in rejects.select("file", "line", "reason").head(_LINES_SHOWN).rows():
         remark(f"{file}, line {line}: left out: {reason}")
     if (more := len(rejects) - _LINES_SHOWN) > 0:
-        remark(f"and {count(more, 'line')} more" + (f", all in {kept_in}" if kept_in else ""))
+        remark(f"and {quantity(more, 'line')} more" + (f", all in {kept_in}" if kept_in else ""))
 
 
 def vectors_cut_untrained(encoder: Encoder) -> None:
@@ -216,7 +217,7 @@ def unread_names(linker: Path) -> None:
     config = read_manifest(linker).config
     if config.get("n_unread"):
         sparse = "" if config["ngrams"] else " (build it with --sparse)"
-        names = f"{config['n_unread']:,} of {count(config['n_texts'], 'different name')}"
+        names = f"{config['n_unread']:,} of {quantity(config['n_texts'], 'different name')}"
         remark(
             f"{names} are in signs that the encoder does not know: its vectors do not find them. Look-up does, and so "
             f"do character n-grams{sparse}"
@@ -252,7 +253,7 @@ def nameless_concepts(linker: Path, terminology: Path) -> None:
     codes = nameless_concepts(Terminology.open(terminology), names)
     more = ", ..." if len(codes) > _CODES_SHOWN else ""
     remark(
-        f"{count(len(codes), 'active concept')} will never be an answer, with no name to be found by: all are "
+        f"{quantity(len(codes), 'active concept')} will never be an answer, with no name to be found by: all are "
         f"suppressed, or blank in the normalisation {config['normalisation']} ({', '.join(codes[:_CODES_SHOWN])}{more})"
     )
 
@@ -334,11 +335,6 @@ def _line(counted: str, rate: str, left: float | None) -> str:
     return "  ".join(filter(None, [counted, rate, "" if left is None else f"{duration(left)} left"]))
 
 
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """``count(2, "name")`` is ``"2 names"``; thousands are separated by commas."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def duration(seconds: float) -> str:
     """``duration(75)`` is ``"1 min 15 s"``; from an hour on there are no seconds."""
     if seconds < 10:
@@ -363,7 +359,7 @@ def training_report(report: TrainingReport, encoder: Path, *, as_json: bool = Fa
     if best is not None and (saved is None or best["at_1"] > saved):
         score += f"; the best was {best['at_1']:.4f} at step {best['step']:,}, which keep=best would have saved"
     out.print(
-        f"{encoder}: trained {count(report.steps, 'step')} in {duration(report.seconds)} "
+        f"{encoder}: trained {quantity(report.steps, 'step')} in {duration(report.seconds)} "
         f"({report.names_per_second:,.0f} names/s), loss {report.first_loss:.3f} -> {report.last_loss:.3f}{score}",
     )
 

@@ -9,6 +9,7 @@ import typer
 
 from onoma.cli.commands import Commands
 from onoma.cli.options import Force, Json, OnError, Settings, parse_assignments
+from onoma.quantities import quantity
 
 if TYPE_CHECKING:
     from onoma.terminology import SearchHit
@@ -396,4 +397,4 @@ def diff(
         changes.write_details(details, overwrite=force)
     show.result(changes, changes.figures(), as_json=as_json)
     if details is not None and not as_json:
-        show.remark(f"{details}: {show.count(len(changes.details), 'change')}")
+        show.remark(f"{details}: {quantity(len(changes.details), 'change')}")

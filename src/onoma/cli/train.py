@@ -24,6 +24,7 @@ from onoma.cli.options import (
     parse_assignments,
 )
 from onoma.errors import ConfigError, TrainingError
+from onoma.quantities import quantity
 
 if TYPE_CHECKING:
     from onoma.training.grid import Grid
@@ -185,7 +186,7 @@ def _show_grid(
         _show_combinations(finished)
     score = next(iter(finished[0].scores), "") if finished else ""
     if score and (queries := finished[0].queries):
-        n_queries = ", ".join(f"{name} ({show.count(n, 'query', 'queries')})" for name, n in queries.items())
+        n_queries = ", ".join(f"{name} ({quantity(n, 'query', 'queries')})" for name, n in queries.items())
         show.remark(f"Scores are of {n_queries}: a difference of a query or two is chance.")
     if not score:
         measuring = "--development FILE with --development-terminology DIR" if on_pairs else "--hide N"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onoma.cli.options import Database, Json
+from onoma.quantities import quantity
 
 if TYPE_CHECKING:
     from onoma.artifacts import Manifest
@@ -62,7 +63,7 @@ def verify(
     size = sum(entry.bytes for entry in manifest.files.values())
     show.out.print(
         f"{folder}: a whole {manifest.kind} (format {manifest.format_version}), "
-        f"{show.count(len(manifest.files), 'file')}, {size_in_words(size)}, made {manifest.created} "
+        f"{quantity(len(manifest.files), 'file')}, {size_in_words(size)}, made {manifest.created} "
         f"by Onoma {manifest.onoma_version}, checksum of its files {manifest.fingerprint[:16]}",
     )
     for parent in manifest.parents:
@@ -77,7 +78,7 @@ def verify(
             show.out.print(show.plain(f"  {f'{name} {label}'.lstrip()}: {text}"))
     if in_table is not None:
         rows, mark = in_table
-        show.out.print(f"  vectors in PostgreSQL: {show.count(rows, 'row')}, fingerprint {mark[:16]}")
+        show.out.print(f"  vectors in PostgreSQL: {quantity(rows, 'row')}, fingerprint {mark[:16]}")
     elif has_table:
         show.remark("its vectors lie in PostgreSQL, and were not read: give --database for that")
 

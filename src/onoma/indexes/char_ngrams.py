@@ -39,6 +39,7 @@ from onoma.indexes.ngram_keys import NgramKeys, checked_ngrams, prepared
 from onoma.indexes.postings import CountArray, KeyArray, ListRowArray, Postings, array_file
 from onoma.indexes.scoring import checked_k
 from onoma.indexes.selection import top_rows
+from onoma.quantities import quantity
 from onoma.types import BoolArray, DoubleArray, FloatArray, RowArray
 
 ABOUT_FILE = "char_ngrams.json"
@@ -115,7 +116,7 @@ class CharNgramIndex:
         """Of each n-gram, whether its list was read."""
 
     def __repr__(self) -> str:
-        return f"CharNgramIndex({len(self):,} names, {len(self._keys):,} n-grams)"
+        return f"CharNgramIndex({quantity(len(self), 'name')}, {quantity(len(self._keys), 'n-gram')})"
 
     @classmethod
     def build(cls, texts: Iterable[str], *, ngrams: tuple[int, int] = (1, 2)) -> CharNgramIndex:

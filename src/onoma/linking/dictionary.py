@@ -20,6 +20,7 @@ from onoma.artifacts.arrays import load_array
 from onoma.codes import NO_CONCEPT, codes_of_concept, meant_codes
 from onoma.linking.links import Link
 from onoma.linking.strings import StringColumn
+from onoma.quantities import quantity
 from onoma.terminology.name_rows import checked_name_rows
 from onoma.types import SCORE_DECIMALS, BoolArray, DoubleArray, FloatArray, RowArray
 
@@ -102,7 +103,7 @@ class NameDictionary:
 
     def __repr__(self) -> str:
         return (
-            f"NameDictionary({self.n_concepts:,} concepts by {self.n_texts:,} texts, normalisation "
+            f"NameDictionary({quantity(self.n_concepts, 'concept')} by {quantity(self.n_texts, 'text')}, normalisation "
             f"{self.normalisation})"
         )
 

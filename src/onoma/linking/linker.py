@@ -33,6 +33,7 @@ from onoma.linking.reranking import Reranker
 from onoma.linking.searching import DenseSearch
 from onoma.linking.settings import LinkerSettings, Stage
 from onoma.linking.strings import StringColumn
+from onoma.quantities import quantity
 from onoma.terminology.name_rows import checked_name_rows
 from onoma.types import BoolArray, RowArray
 
@@ -88,8 +89,8 @@ class Linker:
 
     def __repr__(self) -> str:
         return (
-            f"Linker({str(self.path)!r}: {self.n_concepts:,} concepts by {self.n_names:,} names, {self.encoder_name}, "
-            f"stages {', '.join(self.settings.stages)})"
+            f"Linker({str(self.path)!r}: {quantity(self.n_concepts, 'concept')} by {quantity(self.n_names, 'name')}, "
+            f"{self.encoder_name}, stages {', '.join(self.settings.stages)})"
         )
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 from onoma.codes import other_forms_in_words
 from onoma.linking.answer_changes import AnswerChanges
 from onoma.linking.prior_counting import CarriedPrior
+from onoma.quantities import quantity
 from onoma.terminology.diffing import EXAMPLES_SHOWN, shortened
 
 _MANY_REMOVED, _REMOVED_SHARE = 20, 0.05
@@ -86,8 +87,8 @@ class UpdateReport:
             lines = [f"{self.linker} is of this terminology already: there is nothing to do"]
             return "\n".join([*lines, *self._answers_gone()])
         lines = [
-            f"{self.out}: {self.n_concepts[0]:,} -> {self.n_concepts[1]:,} concepts, "
-            f"{self.n_texts[0]:,} -> {self.n_texts[1]:,} texts ({self.n_kept:,} kept, "
+            f"{self.out}: {self.n_concepts[0]:,} -> {quantity(self.n_concepts[1], 'concept')}, "
+            f"{self.n_texts[0]:,} -> {quantity(self.n_texts[1], 'text')} ({self.n_kept:,} kept, "
             f"{self.n_texts[1] - self.n_kept:,} new, {self.n_texts[0] - self.n_kept:,} gone), "
             f"{self.n_encoded:,} encoded, in {self.seconds:.1f} s"
         ]

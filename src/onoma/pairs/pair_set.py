@@ -17,6 +17,7 @@ from onoma.artifacts.arrays import load_array
 from onoma.errors import DamagedArtifactError, checked_path
 from onoma.pairs.labelled_names import open_labelled_names, write_labelled_names
 from onoma.pairs.name_store import NameStore
+from onoma.quantities import quantity
 from onoma.types import Progress
 
 KIND = "pairs"
@@ -45,7 +46,9 @@ class PairSet:
     """Training names with the same tokens share a number, shape (n,); None unless made with ``ambiguous="mark"``."""
 
     def __repr__(self) -> str:
-        return f"PairSet({str(self.path)!r}: {len(self.pairs):,} pairs of {len(self.store):,} names)"
+        return (
+            f"PairSet({str(self.path)!r}: {quantity(len(self.pairs), 'pair')} of {quantity(len(self.store), 'name')})"
+        )
 
     @classmethod
     def open(cls, path: str | Path) -> PairSet:

@@ -16,6 +16,7 @@ import polars as pl
 
 from onoma.errors import InputError
 from onoma.files.reading import Reading
+from onoma.quantities import quantity
 from onoma.terminology.tables import (
     ACTIVE,
     CONCEPTS,
@@ -190,7 +191,7 @@ def _told_of_rejects(reading: Reading) -> str:
         return ""
     file, line, reason, _ = rejects.row(0)
     place = f"{file}, line {line}" if line is not None else file
-    rows = "1 row was" if len(rejects) == 1 else f"{len(rejects):,} rows were"
+    rows = f"{quantity(len(rejects), 'row')} {'was' if len(rejects) == 1 else 'were'}"
     return f"; {rows} rejected, the first ({place}) because: {reason}"
 
 

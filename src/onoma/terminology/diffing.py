@@ -52,6 +52,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.artifacts import origins_of
+from onoma.quantities import quantity
 from onoma.terminology.enriching.lexical_keys import SMALL_WORDS
 from onoma.terminology.listing import write_list
 from onoma.terminology.normalised_columns import normalise_expr
@@ -154,9 +155,9 @@ class TerminologyDiff:
             for folder, release in zip((self.old, self.new), self.releases, strict=True)
         )
         lines = [
-            f"{old} -> {new}: {old_concepts:,} -> {new_concepts:,} concepts, "
+            f"{old} -> {new}: {old_concepts:,} -> {quantity(new_concepts, 'concept')}, "
             f"{old_active:,} -> {new_active:,} of them active, "
-            f"{self.n_names[0]:,} -> {self.n_names[1]:,} names, in {self.seconds:.1f} s"
+            f"{self.n_names[0]:,} -> {quantity(self.n_names[1], 'name')}, in {self.seconds:.1f} s"
         ]
         if self.is_empty:
             lines.append("nothing changed")

@@ -26,6 +26,7 @@ from onoma.artifacts import (
 )
 from onoma.errors import InputError, one_of
 from onoma.files.reading import Check, OnError
+from onoma.quantities import quantity
 from onoma.terminology.assembly import without_repeats
 from onoma.terminology.terminology import Terminology, as_terminology
 from onoma.terminology.writers.biosyn import write_biosyn
@@ -82,8 +83,9 @@ class ExportReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.path}: {self.n_concepts:,} concepts, {self.n_names:,} names, {self.n_relations:,} relations, "
-            f"{self.n_definitions:,} definitions, {self.n_cross_references:,} cross-references as {self.format} "
+            f"{self.path}: {quantity(self.n_concepts, 'concept')}, {quantity(self.n_names, 'name')}, "
+            f"{quantity(self.n_relations, 'relation')}, {quantity(self.n_definitions, 'definition')}, "
+            f"{quantity(self.n_cross_references, 'cross-reference')} as {self.format} "
             f"in {self.seconds:.1f} s"
         ]
         for title, counts in (("this format does not carry", self.not_carried), ("left out", self.left_out)):

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from onoma.artifacts import origins_in_rows
+from onoma.quantities import quantity
 from onoma.terminology.normalised_columns import normalise_expr
 from onoma.terminology.tables import ACTIVE
 
@@ -84,8 +85,8 @@ class TerminologyInfo:
                 f"{self.n_names:,} ({self.n_suppressed:,} suppressed), {self.n_distinct_names:,} distinct in a concept",
             ),
             ("names per concept", f"{self.names_per_concept:.2f} distinct ones on average; {self.quantiles()}"),
-            ("without names", f"{nameless:,} concepts") if nameless else ("", ""),
-            ("homonyms", f"{self.n_homonyms:,} names shared by several active concepts"),
+            ("without names", quantity(nameless, "concept")) if nameless else ("", ""),
+            ("homonyms", f"{quantity(self.n_homonyms, 'name')} shared by several active concepts"),
             ("definitions", f"{self.n_definitions:,}"),
             ("languages", _shown(self.languages)),
             ("sources", _shown(self.sources)),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from onoma.errors import InputError
 from onoma.files.pictures import save_picture
+from onoma.quantities import quantity
 from onoma.terminology.information import TerminologyInfo
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _draw(info: TerminologyInfo, bars: list[tuple[str, int]], title: str) -> Fig
     axes.text(
         1,
         0.98,
-        f"{n_named:,} concepts with {info.n_distinct_names:,} distinct names\n"
+        f"{quantity(n_named, 'concept')} with {quantity(info.n_distinct_names, 'distinct name')}\n"
         f"mean {info.names_per_concept:.2f}, {info.quantiles()}",
         transform=axes.transAxes,
         ha="right",

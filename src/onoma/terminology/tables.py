@@ -28,6 +28,7 @@ import polars as pl
 from onoma.artifacts import Manifest, Parent, read_manifest, write_artifact
 from onoma.errors import InputError, check_several
 from onoma.files.reading import REJECTS
+from onoma.quantities import quantity
 from onoma.terminology.languages import spellings
 
 KIND = "terminology"
@@ -126,8 +127,9 @@ class TableCounts:
         """For a person."""
         obsolete = f" ({self.n_obsolete:,} of them obsolete)" if self.n_obsolete else ""
         return (
-            f"{self.n_concepts:,} concepts{obsolete}, {self.n_names:,} names, {self.n_relations:,} relations, "
-            f"{self.n_definitions:,} definitions, {self.n_cross_references:,} cross-references"
+            f"{quantity(self.n_concepts, 'concept')}{obsolete}, {quantity(self.n_names, 'name')}, "
+            f"{quantity(self.n_relations, 'relation')}, {quantity(self.n_definitions, 'definition')}, "
+            f"{quantity(self.n_cross_references, 'cross-reference')}"
         )
 
 

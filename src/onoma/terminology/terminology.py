@@ -15,6 +15,7 @@ from onoma.artifacts.parquet import scan_parquet
 from onoma.artifacts.system import is_of_system
 from onoma.codes import digits_of
 from onoma.errors import DamagedArtifactError, InputError, MismatchError, checked_path, did_you_mean
+from onoma.quantities import quantity
 from onoma.terminology.information import TerminologyInfo, gather_information
 from onoma.terminology.search import SearchHit, search_names
 from onoma.terminology.tables import ACTIVE, CHOICE_RELATIONS, FORMAT_VERSION, KIND, REQUIRED, SCHEMAS
@@ -258,7 +259,8 @@ class Terminology:
 
     def __repr__(self) -> str:
         try:
-            return f"Terminology({str(self.path)!r}: {self.n_concepts:,} concepts, {self.n_names:,} names)"
+            concepts, names = quantity(self.n_concepts, "concept"), quantity(self.n_names, "name")
+            return f"Terminology({str(self.path)!r}: {concepts}, {names})"
         except MismatchError:
             return f"Terminology({str(self.path)!r}: replaced or removed since it was opened)"
 

@@ -20,6 +20,7 @@ from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
 from onoma.errors import InputError, MismatchError, checked_path
 from onoma.pairs import PairSet
+from onoma.quantities import quantity
 from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.alignment_step import Step, StepReport, make_optimiser
 from onoma.training.batches import make_batches
@@ -140,10 +141,10 @@ class _SelfAlignment(Course[TrainingConfig, StepReport]):
 
     def batch_in_words(self) -> str:
         at_once = min(self.config.batch_pairs, len(self._pairs.pairs))
-        return f"{at_once * self.config.accumulation} pairs"
+        return quantity(at_once * self.config.accumulation, "pair")
 
     def data_in_words(self) -> str:
-        return f"{len(self._pairs.pairs):,} pairs"
+        return quantity(len(self._pairs.pairs), "pair")
 
     def data_in_numbers(self) -> dict[str, Any]:
         pairs = self._pairs

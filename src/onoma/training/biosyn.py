@@ -30,6 +30,7 @@ from onoma.encoders.saving import save_encoder
 from onoma.errors import checked_path
 from onoma.pairs import MentionFormat
 from onoma.pairs.mentions import mentions_fingerprint
+from onoma.quantities import quantity
 from onoma.terminology import Terminology
 from onoma.training.biosyn_candidates import CandidateBatches
 from onoma.training.biosyn_config import BiosynConfig, BiosynRecipe
@@ -162,10 +163,11 @@ class _Biosyn(Course[BiosynConfig, BiosynStepReport]):
         config = self.config
         at_once = min(config.batch_queries, len(self._data.queries))
         candidates = min(config.candidates, len(self._data.names))
-        return f"{at_once * config.accumulation} queries with {candidates} candidates each"
+        queries = quantity(at_once * config.accumulation, "query", "queries")
+        return f"{queries} with {quantity(candidates, 'candidate')} each"
 
     def data_in_words(self) -> str:
-        return f"{len(self._data.names):,} names, {len(self._data.queries):,} queries"
+        return f"{quantity(len(self._data.names), 'name')}, {quantity(len(self._data.queries), 'query', 'queries')}"
 
     def data_in_numbers(self) -> dict[str, Any]:
         data = self._data

@@ -13,6 +13,7 @@ from onoma.artifacts.arrays import hash_arrays
 from onoma.code_columns import codes_of_concept_expr, meant_codes_expr
 from onoma.errors import InputError
 from onoma.pairs import NameStore
+from onoma.quantities import quantity
 from onoma.terminology import normalise_expr
 from onoma.training.development import DevelopmentSet
 from onoma.training.measuring import tokenise_distinct
@@ -122,7 +123,7 @@ def ranking_data(
         raise InputError(
             f"no query of '{data.name}' has a right name in the dictionary",
             expected="mentions of concepts that have a name there",
-            found=f"{len(queries):,} queries, {len(names):,} names",
+            found=f"{quantity(len(queries), 'query', 'queries')}, {quantity(len(names), 'name')}",
         )
     right_names = np.unique(right // len(names), return_counts=True)[1]
     if (right_names == len(names)).all():
@@ -130,11 +131,11 @@ def ranking_data(
             f"all names of the dictionary are right for every query of '{data.name}', so that there is nothing to tell "
             "apart",
             expected="a dictionary with the names of other concepts too",
-            found=f"{len(queries):,} queries, {len(names):,} names",
+            found=f"{quantity(len(queries), 'query', 'queries')}, {quantity(len(names), 'name')}",
         )
     if len(queries) < len(normalised) - n_blank or len(right_names) < len(queries):
         tell(
-            f"{data.name}: {len(normalised) - n_blank:,} mentions, {len(queries):,} different ones, "
+            f"{data.name}: {quantity(len(normalised) - n_blank, 'mention')}, {len(queries):,} different ones, "
             f"{len(right_names):,} of them of concepts that the dictionary has; of the others nothing is learnt"
         )
     if n_blank:

@@ -23,6 +23,7 @@ from onoma.encoders.saving import save_encoder
 from onoma.errors import checked_path
 from onoma.linking import Linker
 from onoma.pairs import MentionFormat
+from onoma.quantities import quantity
 from onoma.training.alignment_step import make_optimiser
 from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet, Dictionary, queries_over, read_dictionary, tell_of_learnt
@@ -159,7 +160,7 @@ class _Distillation(Course[DistillationConfig, DistillationStepReport]):
         return f"up to {self.names_in_step * self.config.accumulation} names, neighbours among them"
 
     def data_in_words(self) -> str:
-        return f"{len(self._names.rows):,} names as {self._linker.encoder_name} sees them"
+        return f"{quantity(len(self._names.rows), 'name')} as {self._linker.encoder_name} sees them"
 
     def data_in_numbers(self) -> dict[str, Any]:
         return {"names": len(self._names.rows), "teacher": self._linker.encoder_name}

@@ -16,6 +16,7 @@ from onoma.indexes.protocol import StoredVectors
 from onoma.linking import Linker
 from onoma.linking.searching import AllowedTexts, DenseSearch
 from onoma.pairs import NameStore
+from onoma.quantities import quantity
 from onoma.terminology import normalise_expr
 from onoma.training.batches import Batches, ShuffledRows
 from onoma.training.distillation_config import FEWEST_NAMES, DistillationConfig
@@ -79,7 +80,7 @@ def taught_names(linker: Linker, tokenizer: Tokenizer, *, normalisation: str, ma
             "the linker has too few names to learn from",
             path=linker.path,
             expected="three or more that differ for the encoder to be trained",
-            found=f"{linker.dictionary.n_texts:,} texts, {len(rows):,} after normalisation and tokenisation",
+            found=f"{quantity(linker.dictionary.n_texts, 'text')}, {len(rows):,} after normalisation and tokenisation",
         )
     text_rows = texts["row"].to_numpy().astype(np.int64)
     first = np.unique(places, return_index=True)[1]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from onoma.errors import InputError
 from onoma.files.pictures import COLOURS, MARKERS, save_picture
+from onoma.quantities import quantity
 from onoma.training.grid import Grid
 from onoma.training.grid_table import DONE, Trained
 
@@ -64,7 +65,7 @@ def _scores_in_words(table: Sequence[Trained]) -> str:
         f"{made.name}: {', '.join(f'{what} {score:.4g}' for what, score in made.scores.items()) or f'loss {made.loss}'}"
         for made in finished
     )
-    return f"{len(finished)} combinations, the best first. {'; '.join(scores)}"
+    return f"{quantity(len(finished), 'combination')}, the best first. {'; '.join(scores)}"
 
 
 def draw_grid(grid: Grid, table: Sequence[Trained]) -> Figure:

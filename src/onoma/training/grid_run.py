@@ -35,6 +35,7 @@ from onoma.files.encodings import checked_encoding
 from onoma.files.text_files import check_is_file
 from onoma.pairs import MentionFormat, PairSet
 from onoma.pairs.languages import check_languages
+from onoma.quantities import quantity
 from onoma.terminology import Terminology
 from onoma.training.alignment_config import SETTINGS_OF_PAIRS, Recipe, TrainingConfig
 from onoma.training.alignment_step import StepReport
@@ -239,10 +240,10 @@ def train_combinations(
         tell = by_main(on_event)
         table = {made.name: made for made in broadcast([state_of(out, combination, keys) for combination in found])}
         finished = sum(made.status == DONE for made in table.values())
-        tell(f"{len(table)} combinations in {out}, {finished} of them finished")
+        tell(f"{quantity(len(table), 'combination')} in {out}, {finished} of them finished")
         earlier = broadcast(earlier_tries(out))
         if others := len(earlier.keys() - table.keys()):
-            tell(f"{others} combinations of an earlier grid in {out} are not in its table any more")
+            tell(f"{quantity(others, 'combination')} of an earlier grid in {out}, no longer in its table")
         for name, made in table.items():
             before = earlier.get(name, {})
             if made.status == WAITING and before.get("status") in (FAILED, BEGUN):

@@ -35,6 +35,7 @@ from onoma.linking.rerank_scores import WEIGHTS
 from onoma.pairs import MentionFormat, NameStore, read_mentions
 from onoma.pairs.mention_format import LABELLED
 from onoma.pairs.mentions import COMPOSITE, check_mentions, mentions_fingerprint
+from onoma.quantities import quantity
 from onoma.terminology import normalise
 from onoma.training.course import Course
 from onoma.training.development import tell_of_learnt
@@ -162,8 +163,8 @@ def train_reranker(
     telling = found.telling(nil=config.nil)
     _check_telling(config, found, telling, len(table))
     tell(
-        f"{len(table):,} distinct mentions, {len(telling):,} times with candidates to learn from; "
-        f"{found.n_without_right():,} times none of the first {config.depth} was right"
+        f"{quantity(len(table), 'distinct mention')}, {quantity(len(telling), 'time')} with candidates to learn from; "
+        f"{quantity(found.n_without_right(), 'time')} none of the first {config.depth} was right"
     )
     fingerprint = linker.fingerprint if isinstance(linker, Linker) else None
     origins = carried_origins(linker.manifest.config) if isinstance(linker, Linker) else {}
@@ -246,10 +247,10 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
 
     def batch_in_words(self) -> str:
         at_once = min(self.config.batch_mentions, len(self._candidates))
-        return f"{at_once * self.config.accumulation} mentions"
+        return quantity(at_once * self.config.accumulation, "mention")
 
     def data_in_words(self) -> str:
-        return f"{len(self._candidates):,} mentions with {len(self._candidates.rows):,} candidates"
+        return f"{quantity(len(self._candidates), 'mention')} with {quantity(len(self._candidates.rows), 'candidate')}"
 
     def data_in_numbers(self) -> dict[str, Any]:
         return {
@@ -357,7 +358,7 @@ def _check_telling(config: RerankingConfig, found: Candidates, telling: Candidat
         raise InputError(
             "there is nothing to learn: of no mention is one of the linker's candidates right and another wrong",
             field="mentions",
-            found=f"{n_mentions:,} mentions, {n_without:,} of them without a right candidate",
+            found=f"{quantity(n_mentions, 'mention')}, {n_without:,} of them without a right candidate",
             fix="take mentions annotated with the codes of the linker's terminology; if they are, a larger depth, "
             "character n-grams or another encoder find more candidates",
         )
@@ -365,7 +366,7 @@ def _check_telling(config: RerankingConfig, found: Candidates, telling: Candidat
         raise InputError(
             "NIL cannot be learnt: one of the linker's candidates is right for every mention",
             field="mentions",
-            found=f"{n_mentions:,} mentions",
+            found=quantity(n_mentions, "mention"),
             fix="add mentions of concepts that the linker does not have, set own_names=hide or both, or nil=false",
         )
 

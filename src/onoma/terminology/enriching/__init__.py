@@ -27,6 +27,7 @@ import polars as pl
 
 from onoma.artifacts import carried_origins, ensure_writable
 from onoma.errors import ConfigError, InputError, check_several, checked_path
+from onoma.quantities import quantity
 from onoma.terminology.code_keys import vocabulary_of
 from onoma.terminology.enriching.matching import (
     EVIDENCE,
@@ -119,8 +120,8 @@ class EnrichReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.path}: {self.n_concepts:,} concepts, {self.n_names:,} names, {self.n_added:,} of them new, for "
-            f"{self.n_enriched:,} concepts, in {self.seconds:.1f} s"
+            f"{self.path}: {quantity(self.n_concepts, 'concept')}, {quantity(self.n_names, 'name')}, "
+            f"{self.n_added:,} of them new, for {quantity(self.n_enriched, 'concept')}, in {self.seconds:.1f} s"
         ]
         for part in self.parts:
             by = ", ".join(f"{n:,} by {evidence}" for evidence, n in part.n_matched_by.items() if n)
@@ -128,7 +129,7 @@ class EnrichReport:
             shared = f"; {part.n_shared:,} meet only by a code that several refer to, left out" if part.n_shared else ""
             lines.append(
                 f"  {part.path}: has {part.n_matched:,} of the concepts{f' ({by})' if by else ''}; "
-                f"{part.n_added:,} names added{ambiguous}{shared}"
+                f"{quantity(part.n_added, 'name')} added{ambiguous}{shared}"
             )
         if self.n_contested:
             lines.append(f"  names that would have come to several concepts, not added: {self.n_contested:,}")

@@ -29,6 +29,7 @@ import numpy as np
 from onoma.artifacts import carried_origins, ensure_writable
 from onoma.errors import ConfigError, InputError, check_several, checked_path, did_you_mean, one_of
 from onoma.files.reading import Reading
+from onoma.quantities import quantity
 from onoma.terminology.code_keys import vocabulary_of
 from onoma.terminology.given_folders import by_folder, check_places, folder_name, paths_of, vocabularies_by_folder
 from onoma.terminology.merging.concepts import Concordance, MergeSource, concord
@@ -91,7 +92,7 @@ class MergeReport(TableCounts):
             met = f"{part.n_shared:,} with a code that was there" + (
                 f", {part.n_joined:,} joined to one of another code" if self.n_joined or self.n_refused else ""
             )
-            lines.append(f"  {part.path}: {part.n_concepts:,} concepts, {met}")
+            lines.append(f"  {part.path}: {quantity(part.n_concepts, 'concept')}, {met}")
         lines += [f"  {what}: {count:,}" for what, count in self.notes.items()]
         if self.n_strangers:
             lines.append(
@@ -101,8 +102,8 @@ class MergeReport(TableCounts):
         if self.n_refused:
             shown = "; ".join(f"{concept} to {code}" for concept, code in self.refused)
             lines.append(
-                f"  {self.n_refused:,} references not followed, since they would make one concept of two of one "
-                f"terminology: {shown}{' ...' if self.n_refused > len(self.refused) else ''}"
+                f"  {quantity(self.n_refused, 'reference')} not followed, since they would make one concept of two of "
+                f"one terminology: {shown}{' ...' if self.n_refused > len(self.refused) else ''}"
             )
         return "\n".join(lines)
 
