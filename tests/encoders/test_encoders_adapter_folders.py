@@ -19,7 +19,14 @@ from tiny_encoders import write_tiny
 from manifests import refit
 from onoma.artifacts import open_artifact, verify_artifact
 from onoma.encoders import add_to_card, export_encoder, locate_encoder, open_encoder, save_encoder
-from onoma.encoders.adapter_folders import ADAPTER_ABOUT_NAME, join_adapter, load_adapter, read_adapter, save_adapter
+from onoma.encoders.adapter_folders import (
+    ADAPTER_ABOUT_NAME,
+    SUBFOLDER,
+    join_adapter,
+    load_adapter,
+    read_adapter,
+    save_adapter,
+)
 from onoma.encoders.adapters import adapter_tensors
 from onoma.encoders.loading import load_packed
 from onoma.encoders.lora import lora_tensors
@@ -157,6 +164,14 @@ def test_an_adapter_alone_goes_back_on_its_base(base: Path, tmp_path: Path, kind
     assert (joined.name, manifest.config, manifest.seed) == ("mine", {"learning_rate": 1}, 5)
     assert [parent.kind for parent in manifest.parents] == ["adapter"]
     torch.testing.assert_close(load_packed(tmp_path / "whole")(BATCH), encoder(BATCH), atol=1e-5, rtol=0)
+
+
+@KINDS
+def test_names_are_cut_alike_by_an_encoder_and_the_adapter_in_it(base: Path, tmp_path: Path, kind: str) -> None:
+    encoder = trained(base, kind, max_tokens=12)
+    save_encoder(encoder, tmp_path / "e", max_tokens=7)
+    joined = join_adapter(tmp_path / "e", tmp_path / "joined", base=base)
+    assert read_adapter(tmp_path / "e" / SUBFOLDER).max_tokens == joined.max_tokens == 7
 
 
 @KINDS

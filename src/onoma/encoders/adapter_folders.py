@@ -94,6 +94,7 @@ def save_adapter(
     out: str | Path,
     *,
     name: str | None = None,
+    max_tokens: int | None = None,
     sparse_weight: float | None = None,
     config: Mapping[str, Any] | None = None,
     parents: Sequence[Parent] = (),
@@ -105,6 +106,7 @@ def save_adapter(
         encoder: Prepared by `onoma.training.tuning.tune` and trained, or not yet.
         out: The folder to write.
         name: How to call it; the name of ``out`` if not given.
+        max_tokens: Where names shall be cut; as the encoder says if not given.
         sparse_weight: See `onoma.encoders.folders.EncoderFolder`.
         config: The settings that made it, for the manifest.
         parents: What it was made from.
@@ -131,7 +133,7 @@ def save_adapter(
         base_weights_sha256=encoder.source.weights_sha256,
         tokenizer_fingerprint=encoder.tokenizer_fingerprint,
         pooling=encoder.pooling,
-        max_tokens=encoder.max_tokens,
+        max_tokens=max_tokens or encoder.max_tokens,
         lower_case=encoder.source.lower_case,
         width=encoder.width,
         sparse_weight=sparse_weight,
@@ -317,6 +319,7 @@ def write_model(
     folder: Path,
     *,
     name: str,
+    max_tokens: int,
     sparse_weight: float | None,
     config: Mapping[str, Any] | None,
     parents: Sequence[Parent],
@@ -332,6 +335,7 @@ def write_model(
             encoder,
             folder / SUBFOLDER,
             name=name,
+            max_tokens=max_tokens,
             sparse_weight=sparse_weight,
             config=config,
             parents=parents,

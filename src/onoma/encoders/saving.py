@@ -133,7 +133,14 @@ def save_encoder(
     with write_artifact(out, ENCODER_KIND, config=config, parents=parents, seed=seed, overwrite=overwrite) as folder:
         title = name or Path(out).name
         model = write_model(
-            encoder, folder, name=title, sparse_weight=sparse_weight, config=config, parents=parents, seed=seed
+            encoder,
+            folder,
+            name=title,
+            max_tokens=source.max_tokens,
+            sparse_weight=sparse_weight,
+            config=config,
+            parents=parents,
+            seed=seed,
         )
         origin = _origin_of_saved(folder, encoder.source, is_trained=bool(training))
         _write_rest(
