@@ -87,7 +87,7 @@ def test_from_the_command_line(folder: Path, tmp_path: Path) -> None:
 
 def test_nothing_is_said_where_it_was_trained_for_so_many(folder: Path, tmp_path: Path) -> None:
     make_terminology(tmp_path / "t", {"X:1": ["heart attack"], "X:2": ["fever"]})
-    trained = save_encoder(load_packed(folder), tmp_path / "trained", config={"training": {"matryoshka": [6, 8]}})
+    trained = save_encoder(load_packed(folder), tmp_path / "trained", config={"trained_dimensions": [6, 8]})
     assert trained.trained_dimensions == (6, 8)
     told = []
     for dimensions in ("6", "7", "32"):

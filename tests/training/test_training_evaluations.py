@@ -19,6 +19,7 @@ from training_runs import weights
 
 from onoma.artifacts import open_artifact
 from onoma.encoders import locate_tokenizer, open_encoder
+from onoma.encoders.folders import read_folder
 from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.errors import ConfigError, InputError, MismatchError, TrainingError
 from onoma.linking import build_linker
@@ -185,6 +186,19 @@ def test_a_run_that_never_gets_better_saves_its_base_and_says_so(
     saved, before = weights(tmp_path / "e"), load_file(base / "model.safetensors")
     assert all(torch.equal(saved[name], before[name]) for name in saved)
     assert any("no evaluation was better than that before training" in event for event in told)
+
+
+def test_widths_count_as_trained_where_a_step_of_it_is_kept(
+    base: Path, pairs: PairSet, tmp_path: Path, scored: Callable[..., None]
+) -> None:
+    found = []
+    for name, start, scores in (("learnt", base, (0.1, 0.5)), ("kept", base, (0.5, 0.1)), ("again", None, (0.5, 0.1))):
+        scored(*scores)
+        widths = (8,) if start else (4,)  # the last begins with what has learnt others
+        config = config_for(start or tmp_path / "learnt", steps=1, evaluate_steps=1, keep="best", matryoshka=widths)
+        train_encoder(config, pairs, tmp_path / name, development=[DEVELOPMENT])
+        found.append(read_folder(tmp_path / name).trained_dimensions)
+    assert found == [(8,), (), (8,)]
 
 
 def test_patience_ends_a_run_and_says_why(

@@ -298,7 +298,7 @@ def _read_folder(
                 f"join {folder} -o ENCODER."
             ) from None
         about = read_about(folder)
-        trained_dimensions = tuple(manifest.config.get("training", {}).get("matryoshka", ()))
+        trained_dimensions = tuple(manifest.config.get("trained_dimensions", ()))
     elif (folder / ABOUT_NAME).exists():
         raise DamagedArtifactError(
             f"{folder} is an encoder that Onoma wrote, and its {MANIFEST_NAME} is missing, which says what the encoder "

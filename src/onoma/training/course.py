@@ -185,6 +185,9 @@ class Course(ABC, Generic[Settings, Done]):
         of_base = read_manifest(source.path).config if source and source.is_own else {}
         before = data_of([of_base, *teachers])
         learnt_from = {*mentions, *(source.trained_mentions if source else ())}
+        # Where the weights before the first step are kept, nothing was learnt of the widths asked for.
+        kept = source.trained_dimensions if source and report.saved_step == 0 else None
+        widths = report.config.get("matryoshka", ()) if kept is None else kept
         return {
             "training": report.config,
             **({} if report.recipe is None else {"recipe": report.recipe}),
@@ -193,6 +196,7 @@ class Course(ABC, Generic[Settings, Done]):
             **more,
             **carried_origins(of_base, *teachers, more),
             **({"before": before} if before else {}),
+            **({"trained_dimensions": list(widths)} if widths else {}),
             **({"trained_mentions": sorted(learnt_from)} if learnt_from else {}),
             "development": report.data["development"],
         }
