@@ -68,7 +68,8 @@ def build_bitext_pairs(
     and the pairs are those of the lines alone, as SapBERT's training file has them.
 
     Args:
-        files: See `onoma.pairs.bitext`. A pair that comes twice counts once.
+        files: See `onoma.pairs.bitext`. A pair that comes twice counts once; where it is a class, whichever side
+            stands first.
         tokenizer: The base encoder's tokeniser or its ``tokenizer.json``.
         out: The folder to write. Its manifest counts the lines (``config["lines"]``): in all, rejected, repeated,
             and with equal sides (nothing to learn from), and with "pair" those whose class an earlier one has, which
@@ -112,8 +113,12 @@ def build_bitext_pairs(
     counts = {"in_all": len(lines) + len(reading.rejects), "rejected": len(reading.rejects)}
     lines = lines.filter((pl.col("english") != "") & (pl.col("other") != ""))
     counts["blank"] = counts["in_all"] - counts["rejected"] - len(lines)
-    key = ["english", "other"] if classes == "pair" else ["class"]
-    distinct = lines.unique(list({"english", "other", *key}), keep="first", maintain_order=True)
+    key, line = ["class"], ["english", "other", "class"]
+    if classes == "pair":  # whichever side stands first
+        sides = pl.col("english", "other")
+        lines = lines.with_columns(first=pl.min_horizontal(sides), second=pl.max_horizontal(sides))
+        key = line = ["first", "second"]
+    distinct = lines.unique(line, keep="first", maintain_order=True)
     counts["repeated"] = len(lines) - len(distinct)
     counts["equal_sides"] = int((distinct["english"] == distinct["other"]).sum())
     if classes == "pair":
