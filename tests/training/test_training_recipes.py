@@ -124,7 +124,7 @@ def test_a_recipe_as_a_file_is_the_same_recipe(kind: type[NamedSettings[Any]], n
 
 
 def test_what_was_trained_says_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = Recipe.load("sapbert-paper", {"loss.offset": "0.4", "base": 'x "y"\\é'})
+    recipe = Recipe.load("sapbert-paper", {"loss.offset": "0.4", "base": 'x "y"\\é \x7f\x1b\x85\U0001fac0'})
     config = {"training": recipe.config.model_dump(mode="json"), "recipe": recipe.origin}
     with write_artifact(tmp_path / "made", "encoder", config=config):
         pass

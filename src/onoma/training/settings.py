@@ -176,8 +176,10 @@ class NamedSettings(BaseModel, Generic[C]):
 
 
 def _in_toml(key: str, value: object) -> str:
-    # What JSON writes of text, numbers, true and false, and lists of these is TOML too.
-    return f"{key} = {json.dumps(value, ensure_ascii=False)}"
+    # What JSON writes of text, numbers, true and false, and lists of these is TOML too, but for DEL as it is. That and
+    # others that a screen does not show, and might not be given, are escaped.
+    written = f"{key} = {json.dumps(value, ensure_ascii=False)}"
+    return "".join(sign if sign.isprintable() else f"\\U{ord(sign):08x}" for sign in written)
 
 
 def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "training settings") -> C:
