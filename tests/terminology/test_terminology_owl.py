@@ -157,6 +157,11 @@ def test_other_syntaxes(name: str, tmp_path: Path) -> None:
     check_ontology(Terminology.open(tmp_path / "out"), report)
 
 
+def test_vocabularies_by_https(tmp_path: Path) -> None:
+    secure = ONTOLOGY.replace("<http://", "<https://")
+    check_ontology(*read(tmp_path, secure.replace("<https://example.org", "<http://example.org"), scopes="all"))
+
+
 def test_triples_in_any_order(tmp_path: Path) -> None:
     triples = list(pyoxigraph.parse(ONTOLOGY.encode(), format=pyoxigraph.RdfFormat.TURTLE))
     first = [triple for triple in triples if "X_" in str(triple.subject) and "type" in str(triple.predicate)]
@@ -222,11 +227,14 @@ def test_ways_to_say_that_a_class_is_deprecated(tmp_path: Path) -> None:
         "3": 'a owl:Class ; owl:deprecated "True" ;',
         "4": "a owl:Class ; owl:deprecated 1 ;",
         "5": 'a owl:Class ; owl:deprecated " true\\n" ;',
-        "6": "a owl:Class ; owl:deprecated false ;",
+        "6": "a owl:Class ; rdfs:subClassOf oio:ObsoleteClass ;",
+        "7": "a owl:Class ; owl:deprecated false ;",
     }
     classes = "".join(f'obo:X_{number} {words} rdfs:label "x" .\n' for number, words in said.items())
-    terminology, _ = read(tmp_path, TURTLE_HEAD + classes)
-    assert terminology.concepts().collect()["status"].to_list() == ["obsolete"] * 5 + ["active"]
+    parent = 'oio:ObsoleteClass a owl:Class ; rdfs:label "Obsolete Class" .\n'
+    terminology, _ = read(tmp_path, TURTLE_HEAD + parent + classes)
+    assert terminology.concepts().collect()["status"].to_list() == ["obsolete"] * 6 + ["active"]
+    assert relations(terminology) == []
 
 
 def test_a_successor_in_dublin_core(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 An IRI of the OBO Foundry, ``http://purl.obolibrary.org/obo/MONDO_0005148``, stands for the code ``MONDO:0005148``
 (OBO 1.4, section 5.9). So do IRIs that begin as one of `NAMESPACES`; any other IRI is its own code, unless the user
-gives a prefix for it. What is no IRI (``MONDO:0005148``, ``C0011860``) is a code already.
+gives a prefix for it. What is no IRI (``MONDO:0005148``, ``C0011860``) is a code already. IRIs known here are known by
+``https://`` too, with which some files write them, as browsers show addresses.
 """
 
 from __future__ import annotations
@@ -104,6 +105,16 @@ def own_namespaces(iri_prefixes: tuple[str, ...]) -> list[tuple[str, str]]:
     return [(start.strip(), prefix.strip()) for prefix, start in parts]
 
 
+def by_http(iri: str) -> str:
+    """An IRI that may be written with ``https://``, as vocabularies define theirs.
+
+    Example:
+        >>> by_http("https://www.w3.org/2004/02/skos/core#altLabel")
+        'http://www.w3.org/2004/02/skos/core#altLabel'
+    """
+    return f"http:{iri.removeprefix('https:')}" if iri.startswith("https:") else iri
+
+
 def code_maker(iri_prefixes: tuple[str, ...] = ()) -> Callable[[str], str]:
     """A function from an IRI to the code it stands for; white space around it, as literals may have, is no part of it.
 
@@ -118,17 +129,19 @@ def code_maker(iri_prefixes: tuple[str, ...] = ()) -> Callable[[str], str]:
         'APOLLO_SV:00000008'
     """
     own = own_namespaces(iri_prefixes)
-    starts = [*own, *NAMESPACES.items()]
+    known = [(by_http(start), prefix) for start, prefix in NAMESPACES.items()]
     begins = ("http", *(start for start, _ in own))
 
     def code_of(iri: str) -> str:
         iri = iri.strip()
         if not iri.startswith(begins):
             return iri
-        for start, prefix in starts:
-            if iri.startswith(start) and len(iri) > len(start):
-                return f"{prefix}:{iri[len(start) :]}"
-        match = _OBO_CODE.fullmatch(iri)
+        defined = by_http(iri)
+        for starts, found in ((own, iri), (known, defined)):
+            for start, prefix in starts:
+                if found.startswith(start) and len(found) > len(start):
+                    return f"{prefix}:{found[len(start) :]}"
+        match = _OBO_CODE.fullmatch(defined)
         if match is None:
             return iri
         return f"{match[1] or match[3]}:{unquote(match[2] or match[4])}"
@@ -180,7 +193,7 @@ def scope_of_values(property_name: str) -> str | None:
         >>> scope_of_values("http://purl.obolibrary.org/obo/IAO_0000118"), scope_of_values("skos:hiddenLabel")
         ('exact', 'related')
     """
-    return _SYNONYM_PROPERTIES_IN_OBO.get(property_name)
+    return _SYNONYM_PROPERTIES_IN_OBO.get(by_http(property_name))
 
 
 def synonym_type(scope: str, type_of_synonym: str = "") -> str:
@@ -194,7 +207,7 @@ def synonym_type(scope: str, type_of_synonym: str = "") -> str:
     """
     if not type_of_synonym.strip():
         return f"{scope}_synonym"
-    known = SYNONYM_TYPES.get(type_of_synonym.removeprefix(OBO).replace("_", ":"))
+    known = SYNONYM_TYPES.get(by_http(type_of_synonym).removeprefix(OBO).replace("_", ":"))
     return f"{scope}_synonym/{known or last_part(type_of_synonym).strip().lower()}"
 
 

@@ -55,6 +55,7 @@ from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
 from onoma.terminology.iris import (
     OBO,
+    by_http,
     code_maker,
     last_part,
     mapping_relation,
@@ -316,7 +317,7 @@ class _Document:
 
     def _add_statement(self, term: OntologyTerm, statement: _Statement) -> None:
         code, name = self._code_of(statement.val), last_part(statement.pred)
-        if statement.pred in _REPLACED_BY:
+        if by_http(statement.pred) in _REPLACED_BY:
             add_successor(term, statement.val, self._code_of, self._reading)
         elif name == "consider":
             term.relations.append(("consider", code))

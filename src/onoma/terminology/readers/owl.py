@@ -15,7 +15,8 @@ efo:alternative_term, NCIt's P90            likewise; option ``scopes`` says whi
                                             as related
 IAO_0000115, skos:definition,               a definition: the first in ``language``, else the first
 efo:definition, NCIt's P97
-owl:deprecated, owl:DeprecatedClass         status "obsolete"
+owl:deprecated, owl:DeprecatedClass, or     status "obsolete"
+rdfs:subClassOf oboInOwl:ObsoleteClass
 IAO_0100001 (term replaced by),             ``replaced_by``; several are choices, each a relation "consider", and
 dcterms:isReplacedBy                        counted
 oboInOwl:consider                           a relation "consider"
@@ -66,6 +67,7 @@ from onoma.terminology.iris import (
     OBO_IN_OWL,
     SKOS,
     SYNONYM_PROPERTIES,
+    by_http,
     code_maker,
     mapping_relation,
     own_namespaces,
@@ -106,6 +108,8 @@ _EFO = "http://www.ebi.ac.uk/efo/"
 _NCIT = "http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl#"
 _IMPORTS = _OWL + "imports"
 _DEPRECATED_CLASS = _OWL + "DeprecatedClass"
+_OBSOLETE_CLASS = OBO_IN_OWL + "ObsoleteClass"
+"""The parent of what is obsolete, as the OBO formats were written in OWL before 2011, and EFO long after."""
 _ONTOLOGIES = {_OWL + "Ontology", SKOS + "ConceptScheme"}
 _DUBLIN_CORE = ("http://purl.org/dc/terms/", "http://purl.org/dc/elements/1.1/")
 _CLASSES = {_OWL + "Class", _RDFS + "Class", SKOS + "Concept", _DEPRECATED_CLASS}
@@ -202,7 +206,7 @@ def _refuse_other_labels(file: SourceFile) -> None:
     Raises:
         InputError: it has SKOS-XL labels.
     """
-    line = line_of(file, lambda triple: triple.predicate.value == _SKOS_XL + "prefLabel")
+    line = line_of(file, lambda triple: by_http(triple.predicate.value) == _SKOS_XL + "prefLabel")
     if line is not None:
         raise InputError(
             "no concept has a name: the labels are SKOS-XL, which are not read",
@@ -221,7 +225,7 @@ def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
     refused: set[str] = set()
     left_out = _LeftOut()
     for triple in rdf_triples(file, reading):
-        subject, predicate, value = triple.subject, triple.predicate.value, triple.object
+        subject, predicate, value = triple.subject, by_http(triple.predicate.value), triple.object
         if predicate in _SEEN:
             left_out.see(triple)
         if predicate == _NARROWER and isinstance(subject, NamedNode) and isinstance(value, NamedNode):
@@ -229,15 +233,16 @@ def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
         kind = _KIND_OF.get(predicate)
         if kind is None:
             if predicate == _RDF_TYPE and isinstance(subject, NamedNode) and isinstance(value, NamedNode):
-                if value.value in _CLASSES and subject.value not in refused:
+                kind_of_subject = by_http(value.value)
+                if kind_of_subject in _CLASSES and subject.value not in refused:
                     if _check_iri(subject.value, file, reading):
                         found.add(subject.value, "class", "", "")
                     else:
                         refused.add(subject.value)
                         left_out.count_no_more(subject.value)
-                if value.value in _ONTOLOGIES:
+                if kind_of_subject in _ONTOLOGIES:
                     found.add(subject.value, "ontology", "", "")
-                if value.value == _DEPRECATED_CLASS:
+                if kind_of_subject == _DEPRECATED_CLASS:
                     found.add(subject.value, "deprecated", "true", "")
             continue
         if isinstance(subject, BlankNode) != (kind in _OF_BLANK_NODES):
@@ -279,9 +284,9 @@ class _LeftOut:
 
     def see(self, triple: Quad) -> None:
         """Take note of a triple."""
-        subject, predicate, value = triple.subject, triple.predicate.value, triple.object
+        subject, predicate, value = triple.subject, by_http(triple.predicate.value), triple.object
         if predicate == _RDF_TYPE:
-            is_class = isinstance(value, NamedNode) and value.value in _CLASSES
+            is_class = isinstance(value, NamedNode) and by_http(value.value) in _CLASSES
             if isinstance(subject, BlankNode) and is_class:
                 self._blank_classes.add(subject.value)
             elif isinstance(subject, NamedNode) and not is_class:
@@ -391,7 +396,9 @@ class _Ontology:
         details = pl.concat([self._of("synonymType"), sources]).select(axiom="subject", about="kind", detail="value")
         kinds = self._of("annotatedProperty").select(
             axiom="subject",
-            kind=pl.col("value").replace_strict(_KIND_OF, default=None, return_dtype=_STATEMENTS["kind"]),
+            kind=pl.col("value")
+            .str.replace("^https:", "http:")
+            .replace_strict(_KIND_OF, default=None, return_dtype=_STATEMENTS["kind"]),
         )
         subjects = self._of("annotatedSource").select(axiom="subject", subject="value")
         targets = self._of("annotatedTarget").select("value", "language", axiom="subject")
@@ -436,6 +443,8 @@ class _Ontology:
         elif value.startswith("_:"):
             if kind == "is_a":
                 self._reading.note("class expressions that say no relation between two classes, left out", 1)
+        elif kind == "is_a" and by_http(value) == _OBSOLETE_CLASS:
+            term.is_obsolete = True
         elif kind == "namespace":
             term.semantic_types.append(value)
         elif kind == "replaced_by":
@@ -449,7 +458,8 @@ class _Ontology:
 
     def _finished(self, gathered: _Gathered) -> Iterator[OntologyTerm]:
         term = gathered.term
-        if gathered.iri.startswith((_OWL, _RDFS)):
+        iri = by_http(gathered.iri)
+        if iri.startswith((_OWL, _RDFS)) or iri == _OBSOLETE_CLASS:
             return
         if not self._wanted.keep(term.term_id):
             return
