@@ -140,6 +140,7 @@ SPLIT = [
     ("acute hypo-, eu- or hyperthyroidism", "acute hypothyroidism; acute euthyroidism; acute hyperthyroidism"),
     ("dry cough, hypo- and hyperthyroidism", "dry cough; hypothyroidism; hyperthyroidism"),
     ("chest pain, severe hypo- and hyperthyroidism", "chest pain; severe hypothyroidism; severe hyperthyroidism"),
+    ("mild to moderate pain and fever", "mild to moderate pain; fever"),
     ("intra- and extra-hepatic cholestasis", "intra-hepatic cholestasis; extra-hepatic cholestasis"),
     ("micro- or macroalbuminuria", "microalbuminuria; macroalbuminuria"),
     # what patients complain of
@@ -171,6 +172,9 @@ WHOLE = [
     "breast cancer",
     " Breast  cancer ",
     "Charcot-Marie-Tooth",
+    "acute and chronic hypo- and hyperthyroidism",
+    "acute and chronic liver and kidney disease",
+    "familial and sporadic breast and ovarian cancer",
     "head and neck cancer",
     "Lung cancer and lung cancer",
     "foot and mouth disease",

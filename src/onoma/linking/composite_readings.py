@@ -159,7 +159,9 @@ def _plain(conjuncts: Reading, words: Words) -> list[Reading]:
     first, last = conjuncts[0], conjuncts[-1]
     complete = [*(_is_complete(part) or _is_changed(part) for part in conjuncts[:-1]), _is_complete(last)]
     preferred = [words]
-    if len(first) > 1 and len({core_of(conjunct[-1]).lower() for conjunct in conjuncts}) == 1:
+    if len(conjuncts) == 3 and COMMA not in words and _are_kinds_of_kinds(first, conjuncts[1]):
+        preferred = [words]
+    elif len(first) > 1 and len({core_of(conjunct[-1]).lower() for conjunct in conjuncts}) == 1:
         preferred = conjuncts
     elif all(complete):
         shares = len(last) == 1 < len(first) and needs_modifier(core_of(last[0]))
@@ -176,6 +178,12 @@ def _plain(conjuncts: Reading, words: Words) -> list[Reading]:
     elif len(first) > 1 and all(is_organ(core_of(conjunct[-1])) for conjunct in conjuncts):
         preferred = _shared_beginning(conjuncts, len(first) - 1)
     return [preferred, *_other_readings(conjuncts)]
+
+
+def _are_kinds_of_kinds(first: Words, second: Words) -> bool:
+    """Whether both adjectives of "acute and chronic liver and kidney disease" belong to both organs: four diseases."""
+    are_adjectives = len(first) == 1 < len(second) and is_adjective(core_of(first[0])) and is_adjective(second[0])
+    return are_adjectives and not _is_complete(second)
 
 
 def _things(conjuncts: Reading) -> list[Reading]:
@@ -240,6 +248,10 @@ def _suspended(conjuncts: Reading) -> list[Reading] | None:
     is_suspended = [len(part[-1]) > 1 and part[-1].endswith("-") for part in others]
     if not any(is_suspended):
         return None
+    if any(
+        is_adjective(core_of(part[-1])) for part, suspended in zip(others, is_suspended, strict=True) if not suspended
+    ):
+        return [[[word for part in conjuncts for word in part]]]
     _, hyphen, stem = last[0].partition("-")
     if not stem:
         stem = without_prefix(last[0]) or ""

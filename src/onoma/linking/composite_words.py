@@ -17,7 +17,7 @@ _SPELLINGS = re.compile(r"\band\s*/\s*or\b|\bas well as\b", re.IGNORECASE)
 _LISTS = re.compile(r"[,/&]|\b(?:and|or|as well as)\b", re.IGNORECASE)
 _FIXED_PAIRS = re.compile(
     r"\b(?:head and neck|foot and mouth|hands? and f(?:oo|ee)t|signs and symptoms|ear, nose,? and throat|one or more"
-    r"|non \w+)\b",
+    r"|mild to (?:moderate|severe)|moderate to severe|non \w+)\b",
     re.IGNORECASE,
 )
 _IN_BRACKETS = re.compile(r"(?:^|(?<=\S)\s?)(?:\([^()]*\)|\[[^\[\]]*\])")
