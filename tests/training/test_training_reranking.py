@@ -157,10 +157,13 @@ def test_the_card_tells_the_base_from_what_that_was_trained_from(case: str, base
     assert ('base_model: "a/b"' in card) == (case != "unknown")
 
 
-def test_a_card_that_was_edited_goes_into_no_linker(linker: Linker, base: Path, tmp_path: Path) -> None:
+def test_a_card_goes_into_the_linker_unless_it_was_edited(linker: Linker, base: Path, tmp_path: Path) -> None:
     write_reranker(tmp_path / "r", base)
-    (tmp_path / "r" / "README.md").write_text("mine", encoding="utf-8")
     copied = shutil.copytree(linker.path, tmp_path / "copied")
+    add_reranker(copied, tmp_path / "r")
+    verify_artifact(copied)
+    verify_artifact(copied / "reranker")
+    (tmp_path / "r" / "README.md").write_text("mine", encoding="utf-8")
     add_reranker(copied, tmp_path / "r")
     verify_artifact(copied)
     assert not (copied / "reranker" / "README.md").exists()

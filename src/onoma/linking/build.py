@@ -22,6 +22,7 @@ from onoma.artifacts import (
     copy_files,
     ensure_writable,
     open_artifact,
+    sha256_file,
     verify_artifact,
     write_artifact,
 )
@@ -241,8 +242,10 @@ def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | No
         dropping=[f"{RERANKER_FOLDER}/"],
         expected=before.manifest,
     ) as folder:
-        files = manifest.files.keys() - {CARD_NAME}  # which somebody may have edited
-        copy_files((MANIFEST_NAME, *files), Path(reranker), folder / RERANKER_FOLDER)
+        files, card = {MANIFEST_NAME, *manifest.files}, Path(reranker) / CARD_NAME
+        if not card.is_file() or sha256_file(card) != manifest.files[CARD_NAME].sha256:
+            files -= {CARD_NAME}  # which somebody has edited
+        copy_files(files, Path(reranker), folder / RERANKER_FOLDER)
         settings.save(folder)
     return Linker.open(linker, database=database)
 

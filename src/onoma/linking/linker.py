@@ -313,7 +313,9 @@ class Linker:
         """The same linker with other counts, as `prior` has them; the folder stays as it is.
 
         Args:
-            prior: What they count for stays as it was learned. Unset: none; the stage "prior" is then off.
+            prior: What they count for stays as it was learned, and so do confidences, which were fitted with the
+                earlier counts (as in `onoma.linking.add_prior`). Unset: none; the stage "prior" is then off, and
+                confidences that were fitted with it are not given.
 
         Raises:
             ShapeError: see `onoma.linking.prior.checked_prior`.
