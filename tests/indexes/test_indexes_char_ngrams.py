@@ -413,6 +413,38 @@ def test_terms_with_neither_a_list_nor_a_column_are_refused(part: str, tmp_path:
         CharNgramIndex.open(tmp_path)
 
 
+@pytest.mark.parametrize("has_column", [False, True])
+def test_weights_that_no_frequency_makes_are_refused(has_column: bool, tmp_path: Path) -> None:
+    saved_files(tmp_path)
+    idf, stages = (np.load(tmp_path / f"char_ngrams.{part}.npy") for part in ("idf", "stages"))
+    term = int(np.flatnonzero((stages == STAGES - 1) == has_column)[0])
+    idf[term] = 0.9 if has_column else idf[term] + 0.01
+    np.save(tmp_path / "char_ngrams.idf.npy", idf)
+    with pytest.raises(DamagedArtifactError, match="do not fit one another"):
+        CharNgramIndex.open(tmp_path)
+
+
+@pytest.mark.parametrize("part", ["inverse_lengths", "rest_lengths"])
+@pytest.mark.parametrize("length", [np.nan, -0.1, 7.0])
+def test_lengths_that_no_name_has_are_refused_when_they_are_read(part: str, length: float, tmp_path: Path) -> None:
+    names = random_names(300)
+    CharNgramIndex.write(tmp_path, names, ngrams=(2, 4))
+    lengths = np.load(tmp_path / f"char_ngrams.{part}.npy")
+    lengths[..., 7] = length
+    np.save(tmp_path / f"char_ngrams.{part}.npy", lengths)
+    with pytest.raises(DamagedArtifactError, match=r"lengths .* are not those of its names.*Make its folder again"):
+        CharNgramIndex.open(tmp_path).search(names[:5])
+
+
+def test_scores_above_what_the_lengths_allow_are_refused(tmp_path: Path) -> None:
+    names = random_names(300)
+    CharNgramIndex.write(tmp_path, names, ngrams=(2, 4))
+    file = tmp_path / "char_ngrams.rest_lengths.npy"
+    np.save(file, np.load(file) * np.float32(0.3))
+    with pytest.raises(DamagedArtifactError, match=r"lengths .* are not those of its names"):
+        CharNgramIndex.open(tmp_path).search(names)
+
+
 @pytest.mark.parametrize("bit", [30, 31])
 def test_a_row_that_there_is_not_is_refused_when_it_is_read(bit: int, tmp_path: Path) -> None:
     """Of a large file opening reads a sample."""

@@ -114,6 +114,7 @@ class CharNgramIndex:
         """Of each name; unset: all are searched."""
         self._is_checked = np.zeros(len(keys), np.bool_)
         """Of each n-gram, whether its list was read."""
+        self._are_lengths_checked = False
 
     def __repr__(self) -> str:
         return f"CharNgramIndex({quantity(len(self), 'name')}, {quantity(len(self._keys), 'n-gram')})"
@@ -158,7 +159,7 @@ class CharNgramIndex:
     def _built(cls, texts: Sequence[str], ngrams: tuple[int, int], folder: Path | None) -> CharNgramIndex:
         ngram_keys = NgramKeys.fit(_parts(texts), ngrams)
         with inverting(_occurrences(texts, ngram_keys), len(texts), folder=folder) as inversion:
-            idf = np.log((1 + len(texts)) / (1 + inversion.frequencies)) + 1
+            idf = _idf(len(texts), inversion.frequencies)
             stages = stages_of(inversion)
             inverse_lengths, rest_lengths = lengths_of(inversion, idf, stages)
             return cls(
@@ -224,6 +225,7 @@ class CharNgramIndex:
             and np.array_equal(np.flatnonzero(postings.offsets[1:] == postings.offsets[:-1]), postings.column_terms)
             and bool(np.all(keys[1:] > keys[:-1]))
             and bool(np.all(alphabet[1:] > alphabet[:-1]))
+            and _fits_frequencies(idf, postings)
         )
         if not is_whole:
             raise DamagedArtifactError(f"{place}: the files {_NAME}.* do not fit one another. Make the folder again.")
@@ -310,9 +312,13 @@ class CharNgramIndex:
         k = min(k, len(self) if left_out is None else int(np.count_nonzero(~left_out)))
         rows, scores = np.empty((n_queries, k), np.int64), np.empty((n_queries, k), np.float32)
         if k:
+            self._check_lengths()
             totals = np.empty(len(self))
             for place, query in enumerate(queries):
-                rows[place], scores[place] = self._search_one(query, k, totals)
+                found, of_found = self._search_one(query, k, totals)
+                if len(found) != k:  # some score higher than it could be by the lengths
+                    raise _other_lengths()
+                rows[place], scores[place] = found, of_found
         return rows, scores
 
     def scores(self, texts: Iterable[str], rows: RowArray) -> FloatArray:
@@ -416,6 +422,14 @@ class CharNgramIndex:
             self._is_checked[term] = True
         return rows, counts
 
+    def _check_lengths(self) -> None:
+        """Refuse lengths that no name can have, the first time that something is searched for, as all are read then."""
+        if not self._are_lengths_checked:
+            most = 1 + _ROUNDING  # no n-gram weighs less than 1
+            if not all(np.all((part >= 0) & (part <= most)) for part in (self._inverse_lengths, *self._rest_lengths)):
+                raise _other_lengths()
+            self._are_lengths_checked = True
+
     def _candidates(
         self, query: NgramVector, done: int, k: int, totals: DoubleArray, highest: FloatArray
     ) -> RowArray | None:
@@ -486,6 +500,28 @@ class CharNgramIndex:
         all_counts = Counter(text[at : at + n] for n in lengths for at in range(len(text) - n + 1))
         n_unknown = sum(n * n for n in all_counts.values()) - int((known.astype(np.int64) ** 2).sum())
         return n_unknown * (math.log(1 + len(self)) + 1) ** 2
+
+
+def _other_lengths() -> DamagedArtifactError:
+    return DamagedArtifactError(
+        "The lengths in the index of character n-grams are not those of its names: it has changed since it was "
+        "written. Make its folder again."
+    )
+
+
+def _idf(n_names: int, frequencies: RowArray) -> DoubleArray:
+    """Of n-grams, by how many of the names have each."""
+    idf: DoubleArray = np.log((1 + n_names) / (1 + frequencies)) + 1
+    return idf
+
+
+def _fits_frequencies(idf: DoubleArray, postings: Postings) -> bool:
+    """Whether what n-grams weigh is what their lists make it; of those with columns, whether it can be so little."""
+    frequencies = np.diff(postings.offsets)
+    expected = _idf(postings.n_rows, frequencies)
+    is_listed = frequencies > 0
+    in_bounds = (idf >= 1) & (idf <= expected)
+    return bool(np.all(np.where(is_listed, np.isclose(idf, expected, rtol=1e-9, atol=0), in_bounds)))
 
 
 def _checked_texts(texts: Iterable[str]) -> list[str]:
