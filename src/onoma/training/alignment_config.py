@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from onoma.training.config_parts import (
     Batches,
@@ -31,7 +31,7 @@ class TrainingConfig(EncoderRunConfig):
     """Settings of one self-alignment run (SapBERT, Liu et al. 2021); `Recipe.load` takes those of a recipe.
 
     Raises:
-        pydantic.ValidationError: there is no such setting, or a value cannot be. `Recipe.load` tells it in a sentence.
+        ConfigError: there is no such setting, or a value cannot be.
     """
 
     include_suppressed: bool = Field(
@@ -76,14 +76,13 @@ class TrainingConfig(EncoderRunConfig):
             raise ValueError("widths must be 2 or more, in ascending order, each once")
         return value
 
-    @model_validator(mode="after")
-    def _neighbours_fit(self) -> TrainingConfig:
+    def _check(self) -> None:
+        super()._check()
         if isinstance(self.batches, NeighbourBatches) and self.batches.neighbours >= self.batch_pairs:
             raise ValueError(
                 f"a pair and its {self.batches.neighbours} neighbours do not fit into a batch of {self.batch_pairs} "
                 "pairs; set batches.neighbours below batch_pairs"
             )
-        return self
 
 
 class Recipe(NamedSettings[TrainingConfig]):

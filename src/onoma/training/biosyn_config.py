@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from onoma.training.config_parts import Choice, named
 from onoma.training.run_config import RunConfig
@@ -50,13 +50,12 @@ class BiosynConfig(RunConfig):
         default=0.01, ge=0, description="of the sparse weight, at its highest; 0 keeps the weight as it is"
     )
 
-    @model_validator(mode="after")
-    def _some_of_both(self) -> BiosynConfig:
+    def _check(self) -> None:
+        super()._check()
         if self.sparse_candidates > self.candidates:
             raise ValueError(
                 f"sparse_candidates ({self.sparse_candidates}) are part of the {self.candidates} candidates, not more"
             )
-        return self
 
 
 class BiosynRecipe(NamedSettings[BiosynConfig]):

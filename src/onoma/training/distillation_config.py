@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from onoma.training.run_config import EncoderRunConfig
 from onoma.training.settings import NamedSettings
@@ -29,8 +29,8 @@ class DistillationConfig(EncoderRunConfig):
         default=0.05, gt=0, description="cosine units per factor e; smaller looks at nearer neighbours only"
     )
 
-    @model_validator(mode="after")
-    def _neighbours_fit(self) -> DistillationConfig:
+    def _check(self) -> None:
+        super()._check()
         if self.neighbours >= self.batch_names:
             raise ValueError(
                 f"a name and its {self.neighbours} neighbours do not fit into a batch of {self.batch_names} names; set "
@@ -46,7 +46,6 @@ class DistillationConfig(EncoderRunConfig):
                 f"{self.neighbours} neighbours cannot be drawn from the {self.nearest} nearest names; set neighbours "
                 "to nearest at most"
             )
-        return self
 
 
 class DistillationRecipe(NamedSettings[DistillationConfig]):

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
+from onoma.errors import ConfigError
 from onoma.pairs import parse_languages
 from onoma.terminology import normalise
 from onoma.training.config_parts import Everything, Tuning
+from onoma.training.settings import problems_in_words
 
 
 class RunConfig(BaseModel):
     """Settings that all kinds of training share; each has a class of its own below this one.
 
     Exactly one of ``steps``, ``epochs`` and ``minutes`` says how long to train.
+
+    Raises:
+        ConfigError: there is no such setting, or a value cannot be.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -114,13 +128,28 @@ class RunConfig(BaseModel):
         normalise("", value)
         return value
 
-    @model_validator(mode="after")
-    def _one_length(self) -> RunConfig:
+    @model_validator(mode="wrap")
+    @classmethod
+    def _in_words(cls, values: Any, check: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        """The context of ``info`` is where the settings are from."""
+        try:
+            config = check(values)
+            config._check()
+        except ValueError as error:  # pydantic's own is one
+            problems = problems_in_words(cls, error) if isinstance(error, ValidationError) else str(error)
+            raise ConfigError(f"{info.context or 'training settings'}: {problems}.") from None
+        return config
+
+    def _check(self) -> None:
+        """Whether the settings fit one another.
+
+        Raises:
+            ValueError: they do not.
+        """
         given = [name for name in ("steps", "epochs", "minutes") if getattr(self, name) is not None]
         if len(given) != 1:
             found = f"{' and '.join(given)} are" if given else "none is"
             raise ValueError(f"exactly one of steps, epochs and minutes must be set; {found}")
-        return self
 
     def to_publish(self) -> dict[str, Any]:
         """The settings as what is trained tells them: of a base in a folder its name alone, no path of a user's."""

@@ -184,52 +184,49 @@ def _in_toml(key: str, value: object) -> str:
 
 def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "training settings") -> C:
     """Validate settings; `ConfigError` names the key, what it may be, and the nearest known key."""
-    for key in values:
-        if key not in model.model_fields:
-            raise ConfigError(
-                f"{source}: there is no setting '{key}'.{_meant(model, key)} "
-                f"Known: {', '.join(sorted(model.model_fields))}."
+    # TOML has dates, which are words here: base = 2024-05-01 is a folder.
+    return model.model_validate_json(json.dumps(dict(values), default=str), context=source)
+
+
+def problems_in_words(model: type[BaseModel], error: ValidationError) -> str:
+    """What is wrong with settings, by key: what it may be, and the nearest known key."""
+    lines = []
+    for problem in error.errors():
+        places = [str(place) for place in problem["loc"]]
+        is_of_part = len(places) == 3 and places[0] in _parts_of(model)
+        if problem["type"] == "extra_forbidden" and not is_of_part:
+            key, known = places[0], sorted(model.model_fields)
+            return f"there is no setting '{key}'.{_meant(model, key)} Known: {', '.join(known)}"
+        if problem["type"] == "extra_forbidden":
+            part, choice, name = places
+            known = _fields_of_part(model, part, choice)
+            others = _choices_with(model, part, name)
+            meant = f" {part} = {' or '.join(others)} has it." if others else _meant_in_part(model, part, name, known)
+            lines.append(f"{part} = {choice} has no setting '{name}'.{meant} Known: {', '.join(known) or 'none'}")
+            continue
+        if problem["type"].endswith("_type") and len(places) == 1 and places[0] in _parts_of(model):
+            what = "left out" if problem["input"] is None else str(problem["input"])
+            lines.append(f"{places[0]} cannot be {what}. Known: {', '.join(_names_of_part(model, places[0]))}")
+            continue
+        key = f"{places[0]}.{places[2]}" if is_of_part else ".".join(places)  # between them is the part's name
+        if problem["type"] == "union_tag_invalid":
+            context = problem["ctx"]
+            names = [name.strip(" '") for name in str(context["expected_tags"]).split(",")]
+            lines.append(
+                f"{key}: there is no '{context['tag']}'.{did_you_mean(str(context['tag']), names)} "
+                f"Known: {', '.join(names)}"
             )
-    try:
-        # TOML has dates, which are words here: base = 2024-05-01 is a folder.
-        return model.model_validate_json(json.dumps(dict(values), default=str))
-    except ValidationError as error:
-        lines = []
-        for problem in error.errors():
-            places = [str(place) for place in problem["loc"]]
-            is_of_part = len(places) == 3 and places[0] in _parts_of(model)
-            if problem["type"] == "extra_forbidden":
-                part, choice, name = places
-                known = _fields_of_part(model, part, choice)
-                others = _choices_with(model, part, name)
-                meant = (
-                    f" {part} = {' or '.join(others)} has it." if others else _meant_in_part(model, part, name, known)
-                )
-                lines.append(f"{part} = {choice} has no setting '{name}'.{meant} Known: {', '.join(known) or 'none'}")
-                continue
-            if problem["type"].endswith("_type") and len(places) == 1 and places[0] in _parts_of(model):
-                what = "left out" if problem["input"] is None else str(problem["input"])
-                lines.append(f"{places[0]} cannot be {what}. Known: {', '.join(_names_of_part(model, places[0]))}")
-                continue
-            key = f"{places[0]}.{places[2]}" if is_of_part else ".".join(places)  # between them is the part's name
-            if problem["type"] == "union_tag_invalid":
-                context = problem["ctx"]
-                names = [name.strip(" '") for name in str(context["expected_tags"]).split(",")]
-                lines.append(
-                    f"{key}: there is no '{context['tag']}'.{did_you_mean(str(context['tag']), names)} "
-                    f"Known: {', '.join(names)}"
-                )
-                continue
-            if problem["type"] == "union_tag_not_found":
-                names = _names_of_part(model, key)
-                lines.append(f'{key}: its settings need its name too, name = "{names[0]}". Known: {", ".join(names)}')
-                continue
-            if problem["type"] == "none_required":
-                lines.append(f"{key} cannot be set here: {model.model_fields[key].description}")
-                continue
-            found = f" (found {problem['input']!r})" if key else ""
-            lines.append(f"{key + ': ' if key else ''}{problem['msg'].removeprefix('Value error, ')}{found}")
-        raise ConfigError(f"{source}: " + "; ".join(lines) + ".") from None
+            continue
+        if problem["type"] == "union_tag_not_found":
+            names = _names_of_part(model, key)
+            lines.append(f'{key}: its settings need its name too, name = "{names[0]}". Known: {", ".join(names)}')
+            continue
+        if problem["type"] == "none_required":
+            lines.append(f"{key} cannot be set here: {model.model_fields[key].description}")
+            continue
+        found = f" (found {problem['input']!r})" if key else ""
+        lines.append(f"{key + ': ' if key else ''}{problem['msg'].removeprefix('Value error, ')}{found}")
+    return "; ".join(lines)
 
 
 def without_name(key: str) -> str:
