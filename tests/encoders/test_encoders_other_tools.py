@@ -178,11 +178,16 @@ def test_vectors_that_other_tools_cut_are_refused(theirs: Path) -> None:
         read_folder(theirs)
 
 
-def test_an_encoder_that_cuts_off_beginnings_cuts_off_ends_here(theirs: Path) -> None:
+@pytest.mark.parametrize("said_in", ["tokenizer_config.json", "tokenizer.json"])
+def test_an_encoder_that_cuts_off_beginnings_cuts_off_ends_here(said_in: str, theirs: Path) -> None:
     """As of most names nothing is cut off, it is of use."""
     sentence_transformers = pytest.importorskip("sentence_transformers")
     before = open_encoder(theirs).encode([LONG, "lung"])
-    changed(theirs / "tokenizer_config.json", truncation_side="left")
+    if said_in == "tokenizer.json":
+        cut = {"direction": "Left", "max_length": 7, "strategy": "LongestFirst", "stride": 0}
+        changed(theirs / said_in, truncation=cut)
+    else:
+        changed(theirs / said_in, truncation_side="left")
     with pytest.warns(UserWarning, match=r"cut off the beginning \(truncation_side left\), Onoma the end"):
         found = open_encoder(theirs).encode([LONG, "lung"])
     np.testing.assert_array_equal(found, before)

@@ -5,6 +5,7 @@ A plain folder of transformers has none of these files and says nothing.
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ _SETTINGS_FILES = tuple(
 """Names that its settings have had; the first one that says anything holds."""
 _NO_LIMIT = 1 << 30
 """More tokens than any model has positions for."""
+_HEAD_BYTES = 1024
+_CUT_LEFT = re.compile(rb'"truncation":\s*\{[^{}]*"direction":\s*"Left"')
 _POOLING_FLAGS: dict[str, Pooling] = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
 
 
@@ -75,10 +78,12 @@ def _longest_text(model_path: Path, settings: dict[str, Any]) -> int:
     # The earlier name of the two takes the place of the later one.
     options = settings.get("tokenizer_args" if "tokenizer_args" in settings else "processor_kwargs") or {}
     of_tokeniser = read_json(model_path / "tokenizer_config.json", missing_is_empty=True) or {}
-    if options.get("truncation_side", of_tokeniser.get("truncation_side")) == "left":
+    side = options.get("truncation_side", of_tokeniser.get("truncation_side"))
+    if side == "left" or (side is None and _cuts_beginnings(model_path / "tokenizer.json")):
         warnings.warn(
-            f"{model_path / 'tokenizer_config.json'}: of texts that are too long other tools cut off the beginning "
-            "(truncation_side left), Onoma the end; vectors of these differ, all others are the same.",
+            f"{model_path / ('tokenizer.json' if side is None else 'tokenizer_config.json')}: of texts that are too "
+            "long other tools cut off the beginning (truncation_side left), Onoma the end; vectors of these differ, "
+            "all others are the same.",
             stacklevel=2,
         )
     for longest in (
@@ -89,6 +94,14 @@ def _longest_text(model_path: Path, settings: dict[str, Any]) -> int:
         if longest is not None:
             return int(min(longest, _NO_LIMIT))  # a tokeniser without a limit says 1e30
     return _NO_LIMIT
+
+
+def _cuts_beginnings(tokenizer: Path) -> bool:
+    """What is cut off stands before the vocabulary, which is large and need not be read."""
+    if not tokenizer.is_file():
+        return False
+    with tokenizer.open("rb") as file:
+        return _CUT_LEFT.search(file.read(_HEAD_BYTES)) is not None
 
 
 def _steps(folder: Path) -> dict[str, str]:
