@@ -319,6 +319,12 @@ def test_source_is_the_prefix_of_an_id(tmp_path: Path) -> None:
     assert terminology.names().collect()["source"].to_list() == ["X", "CVCL", "", ""]
 
 
+def test_where_an_id_stands_twice_it_is_said_what_joins_them(tmp_path: Path) -> None:
+    """As the OWL API does, which ROBOT reads OBO with."""
+    with pytest.raises(InputError, match=r"line 9.*an id that occurred before.*robot convert .*or leave such rows out"):
+        read(tmp_path, term("X:1", "name: a") + term("X:1", 'synonym: "b" EXACT []'))
+
+
 BAD = {
     "not OBO": (term("X:2", 'synonym: "open EXACT []'), 10, "this is not OBO"),
     "unknown tag": (term("X:2", "name: b", "nonsense: c"), 11, "this is not OBO"),

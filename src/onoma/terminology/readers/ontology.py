@@ -26,6 +26,7 @@ from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Words,
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
 _ROWS_PER_BLOCK = 1 << 16
+_JOIN = "have ROBOT join what the file says of it in several places (robot convert --input FILE --output NEW)"
 _MOST_SHOWN = 3
 RELEASE = ("versionInfo", "data-version", "hasVersion", "versionIRI", "version")
 """Properties by which ontologies say which release they are, the likeliest to be short first."""
@@ -204,7 +205,8 @@ def tables_from_terms(
             _leave_out_types(term, unwanted, types_there, reading)
         problem = _term_problem(term, statuses)
         if problem:
-            reading.reject(problem, path=path, line=term.line, text=term.term_id, field="id")
+            fix = _JOIN if term.term_id in statuses else None
+            reading.reject(problem, path=path, line=term.line, text=term.term_id, field="id", fix=fix)
             continue
         if not (term.is_obsolete or (term.labels and term.labels[0])):
             _leave_out_nameless(term, described, path, reading)
