@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from onoma.cli.options import Force, Json, OnError
+from onoma.quantities import quantity
 
 
 def mentions(
@@ -67,9 +68,9 @@ def mentions(
     if as_json:
         show.json_document({**facts, "n_rejected": len(reading.rejects), "notes": dict(reading.notes)})
         return
-    documents, concepts = show.count(facts["n_documents"], "document"), show.count(facts["n_concepts"], "concept")
+    documents, concepts = quantity(facts["n_documents"], "document"), quantity(facts["n_concepts"], "concept")
     show.remark(
-        f"{out}: {show.count(len(found), 'mention')} ({facts['n_distinct']:,} different, "
+        f"{out}: {quantity(len(found), 'mention')} ({facts['n_distinct']:,} different, "
         f"{facts['n_of_no_concept']:,} of no concept) of {concepts} in {documents}"
     )
     for note, count in reading.notes.items():
