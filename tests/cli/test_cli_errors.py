@@ -52,7 +52,7 @@ def _interrupted(error: Exception) -> Exception:
             1,
             "no room left to write to (full/x: No space left on device). Make",
         ),
-        (_interrupted(ImportError("initialization failed")), 130, "go on from what they have saved"),
+        (_interrupted(ImportError("initialization failed")), 130, "resume from what they have saved"),
         (
             OSError("No space left on device (os error 28)"),  # as Polars says it
             1,
@@ -102,8 +102,8 @@ def _interrupted(error: Exception) -> Exception:
         ),
         (InputError("no column 'a\x1b[2J\r'", path=Path("x.csv")), 1, "x.csv: no column 'a\ufffd[2J\ufffd'"),
         (InputError("no column 'a\u202eb\u2067c'", path=Path("x.csv")), 1, "x.csv: no column 'a\ufffdb\ufffdc'"),
-        (SystemExit(130), 130, "go on from what they have saved"),
-        (SystemExit(143), 143, "go on from what they have saved"),
+        (SystemExit(130), 130, "resume from what they have saved"),
+        (SystemExit(143), 143, "resume from what they have saved"),
         (SystemExit(2), 2, ""),
     ],
 )

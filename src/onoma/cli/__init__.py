@@ -28,8 +28,8 @@ _MORE_MEMORY = (
 )
 
 _STOPPED = (
-    "\nonoma: stopped. Nothing half-written passes for whole; training, encode, linker build and update, map, "
-    "quickstart and fetch go on from what they have saved when the same command is given again.\n"
+    "\nonoma: stopped. No half-written output passes for complete. Give the same command again: training, encode, "
+    "linker build and update, map, quickstart and fetch resume from what they have saved.\n"
 )
 
 

@@ -19,8 +19,8 @@ Stages = Annotated[
     str | None,
     typer.Option(
         metavar="STAGES",
-        help="Stages to use, divided by commas: exact, loose, variants, dense, sparse, prior, rerank. Unset: the "
-        "linker's.",
+        help="Stages to use, separated by commas: exact, loose, variants, dense, sparse, prior, rerank. Default: "
+        "the linker's.",
     ),
 ]
 SemanticTypes = Annotated[
@@ -48,7 +48,7 @@ ExpectTypes = Annotated[
     typer.Option(
         "--expect-type",
         metavar="TYPE",
-        help="Of equal scores, concepts of this semantic type first; may be repeated.",
+        help="Among equal scores, put concepts of this semantic type first; may be repeated.",
     ),
 ]
 MinConfidence = Annotated[
@@ -61,15 +61,15 @@ MinPrecision = Annotated[
         min=0,
         max=1,
         metavar="P",
-        help="Answer 'no such concept' below the confidence from which this share (above 0) was right in tuning.",
+        help="Answer 'no such concept' below the confidence from which this share of answers (above 0) was right "
+        "in tuning.",
     ),
 ]
 Certainty = Annotated[
     float | None,
     typer.Option(
         metavar="C",
-        help="With --min-precision: how certain it shall be that the precision is so high, from 0.5, below 1; as in "
-        "onoma linker tune.",
+        help="With --min-precision: how certain that precision must be, from 0.5, below 1; as in onoma linker tune.",
     ),
 ]
 

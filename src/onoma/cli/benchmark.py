@@ -26,20 +26,21 @@ from onoma.cli.preparing import Spelling
 from onoma.errors import ConfigError
 from onoma.quantities import quantity
 
-app = Commands(
-    help="Measure encoders, linkers and baselines on published tasks, or on your own mentions.", no_args_is_help=True
-)
+app = Commands(help="Measure encoders, linkers and baselines.", no_args_is_help=True)
 
 Task = Annotated[str, typer.Argument(metavar="TASK", help="See: onoma benchmark list.")]
 Split = Annotated[
-    str | None, typer.Option(metavar="SPLIT", help="Such as dev. Unset: the one that papers report (test).")
+    str | None, typer.Option(metavar="SPLIT", help="Such as dev. Default: the one that papers report (test).")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed of the resampling.")]
 
 
 @app.command("list")
 def list_tasks() -> None:
-    """List the tasks, with their splits, licence, where to get the data and what to cite."""
+    """List the tasks.
+
+    Shows their splits and licences, where to get the data and what to cite.
+    """
     from onoma.benchmarks import TASKS, own_task
     from onoma.cli import show
 
@@ -54,14 +55,16 @@ def run(
     task: Task,
     data: Annotated[
         Path,
-        typer.Option("--data", metavar="DIR", help="The folder with the task's files; of task own the file."),
+        typer.Option("--data", metavar="DIR", help="The folder with the task's files; for task own, the file."),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="RESULTS", help="Where to write results.json.")],
     encoder: Annotated[
-        str | None, typer.Option("--encoder", "-e", metavar="ENCODER", help="Rank the task's dictionary with it.")
+        str | None,
+        typer.Option("--encoder", "-e", metavar="ENCODER", help="Rank the task's dictionary with this encoder."),
     ] = None,
     linker: Annotated[
-        Path | None, typer.Option("--linker", metavar="LINKER", help="Link the queries with it, to its own dictionary.")
+        Path | None,
+        typer.Option("--linker", metavar="LINKER", help="Link the queries with this linker, to its own dictionary."),
     ] = None,
     baseline: Annotated[
         str | None,
@@ -74,15 +77,15 @@ def run(
         str | None,
         typer.Option(
             metavar="TERMINOLOGY",
-            help="Of task own: what --encoder and --baseline choose from, a terminology or a file with a line id||name "
-            "for each name, in UTF-8.",
+            help="For task own: the names that --encoder and --baseline rank, a terminology or a UTF-8 file with a "
+            "line id||name for each name.",
         ),
     ] = None,
     sparse: Annotated[
         bool,
         typer.Option(
             "--sparse",
-            help="Of an encoder with a weight of n-grams (BioSyn's, onoma-mini): add the cosine of character "
+            help="For an encoder with an n-gram weight (BioSyn's, onoma-mini): add the cosine of character "
             "1-2-grams, times this weight, to that of the vectors.",
         ),
     ] = False,
@@ -97,39 +100,41 @@ def run(
     successors: Annotated[
         Path | None,
         typer.Option(
-            metavar="TERMINOLOGY", help="Retired codes of the mentions count as what has replaced them there."
+            metavar="TERMINOLOGY",
+            help="Count retired codes of the mentions as the codes that have replaced them in this terminology.",
         ),
     ] = None,
     learned_from: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Mentions that were trained or tuned on, as of task own; may be repeated. Those that stand "
-            "there are measured apart from the others too, and of the others those whose concepts do.",
+            help="Mentions that were trained or tuned on, in the format of task own; may be repeated. Also "
+            "measures separately the queries that are among these mentions, other queries of their concepts, "
+            "and all others.",
         ),
     ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Of task own: the column with what is independent of one another, such as document or patient; "
-            "intervals are over these. Unset: over distinct mentions.",
+            help="For task own: the column with independent units, such as document or patient; intervals are over "
+            "these. Default: over distinct mentions.",
         ),
     ] = None,
     group: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Of task own: the column by whose values accuracy is measured apart too, such as semantic type or "
-            "section.",
+            help="For task own: also measure accuracy separately for each value of this column, such as semantic "
+            "type or section.",
         ),
     ] = None,
     context: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Of task own with --linker: the column with the text around each mention, for a reranker that reads "
-            "it.",
+            help="For task own with --linker: the column with the text around each mention, for a reranker that "
+            "reads it.",
         ),
     ] = None,
     column: MentionColumn = None,
@@ -142,14 +147,15 @@ def run(
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Run a task with an encoder or a baseline (the task's own dictionary) or with a linker (the linker's dictionary).
+    """Measure an encoder, a baseline or a linker on a task.
 
-    Task own measures on mentions that you have annotated: a table with the columns mention and concept_id (or others:
-    --column, --code-column; NIL or 0: no such concept), or lines id||mention.
+    Encoders and baselines rank the task's own dictionary, a linker its own. Task own measures on mentions that you
+    have annotated: a table with the columns mention and concept_id (or others: --column, --code-column; NIL or 0: no
+    such concept), or lines id||mention.
 
-    With --linker and --baseline, the baseline ranks the linker's concepts by its names, to be compared with it.
+    With --linker and --baseline, the baseline ranks the linker's concepts by its names, so that you can compare them.
 
-    A baseline's settings are given with --set: ngrams=2-4 for tfidf; k1=0.9 and b=0.4 for bm25; scorer=ratio (wratio,
+    Give a baseline's settings with --set: ngrams=2-4 for tfidf; k1=0.9 and b=0.4 for bm25; scorer=ratio (wratio,
     jaro, jaro-winkler) for fuzzy; vectors=FILE for word-vectors, which needs it; normalisation=PRESET for all.
     """
     from onoma.benchmarks import own_task, run_benchmark
@@ -259,9 +265,10 @@ def dictionary(
     split: Split = None,
     force: Force = False,
 ) -> None:
-    """Write the names that a task chooses from, as it measures them: lines of ids, divided by |, and a name.
+    """Write the names that a task ranks.
 
-    For onoma train-biosyn --development-dictionary, and for other tools.
+    Writes them as the task measures them: lines of ids, separated by |, and a name. For onoma train-biosyn
+    --development-dictionary, and for other tools.
     """
     from onoma.artifacts import ensure_file_writable, ensure_plain_name
     from onoma.benchmarks.biosyn import write_dictionary
@@ -287,13 +294,16 @@ def compare(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the queries that only one has right at the first place, with both answers: a CSV.",
+            help="Write the queries for which only one has the right first answer, with both answers, to this CSV.",
         ),
     ] = None,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Say how much better SECOND is than FIRST on the same queries, with confidence interval and p-value."""
+    """Show how much better SECOND is than FIRST.
+
+    Compares them on the same queries, with confidence interval and p-value.
+    """
     from onoma.artifacts import ensure_file_writable, write_file
     from onoma.benchmarks import changed_answers, compare_results
     from onoma.cli import show
@@ -316,26 +326,27 @@ def table(
         list[str],
         typer.Argument(
             metavar="NAME=RESULTS...",
-            help="Results of onoma benchmark run, each behind a name; a name that is given several times has several "
-            "runs, as with several seeds.",
+            help="Results of onoma benchmark run, each after a name; a name given several times has several runs, "
+            "such as several seeds.",
         ),
     ],
     against: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The system that the others are compared with, with p-values.")
+        str | None, typer.Option(metavar="NAME", help="The system to compare the others with; adds p-values.")
     ] = None,
     kind: Annotated[
-        Literal["markdown", "latex", "csv", "json"], typer.Option("--format", help="How the table is written.")
+        Literal["markdown", "latex", "csv", "json"], typer.Option("--format", help="Format of the table.")
     ] = "markdown",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write it there; unset: to the screen.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write the table to this file. Default: to the screen."),
     ] = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Put systems side by side that were measured on the same queries: a table for a paper.
+    """Compare several systems in a table for a paper.
 
-    Of several runs the mean and the standard deviation; with --against differences with intervals, p-values, and these
-    corrected for as many comparisons as there are (Holm).
+    They must have been measured on the same queries. For several runs, shows the mean and the standard deviation;
+    with --against, differences with intervals, p-values, and p-values corrected for the number of comparisons (Holm).
     """
     from onoma.artifacts import ensure_file_writable, write_text_atomically
     from onoma.benchmarks import tabulate_results

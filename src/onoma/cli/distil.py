@@ -28,7 +28,7 @@ def distil(
     recipe: RecipeName,
     linker: Annotated[
         Path,
-        typer.Option("--linker", metavar="LINKER", help="Built with the encoder to learn from: its teacher."),
+        typer.Option("--linker", metavar="LINKER", help="A linker built with the teacher, the encoder to learn from."),
     ],
     out: EncoderOut,
     settings: Settings = None,
@@ -37,8 +37,8 @@ def distil(
         Path | None,
         typer.Option(
             metavar="NAMES",
-            help="The names they are looked for in: a terminology folder, or a file of lines id||name in UTF-8. "
-            "Unset: the linker's.",
+            help="The names among which to find these mentions: a terminology folder, or a UTF-8 file of lines "
+            "id||name. Default: the linker's.",
         ),
     ] = None,
     column: MentionColumn = None,
@@ -49,13 +49,14 @@ def distil(
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Train a small encoder to find names as near one another as a large one does (distillation).
+    """Train a small encoder to imitate a large one (distillation).
 
-    The large one is the encoder of a linker: onoma linker build -t DIR -e LARGE --index sign-bits -o LINKER. The
-    linker's names are what is learnt from, and no synonym need be known.
+    The small one learns which names the large one finds near one another. The large one is the encoder of a linker:
+    onoma linker build -t DIR -e LARGE --index sign-bits -o LINKER. Training uses the linker's names; no synonyms are
+    needed.
 
-    Stopped at any moment, the same command goes on from the last checkpoint, which lies with the unfinished
-    run in ENCODER.run. Settings of a recipe: onoma recipes show RECIPE.
+    If the run is stopped, give the same command again: it resumes from the last checkpoint, which is kept with the
+    unfinished run in ENCODER.run. Settings of a recipe: onoma recipes show RECIPE.
     """
     from onoma.cli import show
     from onoma.linking import Linker

@@ -29,7 +29,7 @@ def encode(
 ) -> None:
     """Encode names, one per line: line n of the input is vector n.
 
-    For an encoder that does not say how its training names were prepared, only white space around names is taken off.
+    If an encoder does not say how its training names were normalised, only outer white space is removed from names.
     """
     from onoma.cli import show
     from onoma.encoders import open_encoder

@@ -15,24 +15,22 @@ from onoma.quantities import quantity
 if TYPE_CHECKING:
     from onoma.encoders import Agreement
 
-app = Commands(
-    help="Look at an encoder, make it smaller, average several, centre it, write its card.", no_args_is_help=True
-)
+app = Commands(help="Inspect, shrink, average, centre and describe encoders.", no_args_is_help=True)
 
 OfTerminology = Annotated[
-    Path | None, typer.Option("--terminology", "-t", metavar="DIR", help="Take names of this terminology.")
+    Path | None, typer.Option("--terminology", "-t", metavar="DIR", help="Use names of this terminology.")
 ]
 OfFile = Annotated[
-    Path | None, typer.Option("--names", metavar="FILE", help="Take these names: UTF-8 text, one name per line.")
+    Path | None, typer.Option("--names", metavar="FILE", help="Use these names: UTF-8 text, one name per line.")
 ]
-Sample = Annotated[int, typer.Option(min=100, help="How many names to take, drawn at random if there are more.")]
+Sample = Annotated[int, typer.Option(min=100, help="How many names to use, drawn at random if there are more.")]
 
 _COLUMNS = ("precision", "size", "speed", "cosine mean", "cosine 1st percentile", "same neighbour")
 
 
 @app.command()
 def info(encoder: EncoderName, as_json: Json = False) -> None:
-    """Show what an encoder is: size, pooling, where it comes from, its files and precisions."""
+    """Show an encoder's size, pooling, origin, files and precisions."""
     from onoma.artifacts import origins_in_rows
     from onoma.cli import show
     from onoma.encoders.information import encoder_info
@@ -90,10 +88,10 @@ def export(
         typer.Option(
             "--precision",
             metavar="PRECISION",
-            help="fp16-weights: half the size, the same speed and nearly the same vectors. int8-weights: a quarter of "
-            "the size, the same speed; about one nearest name in a hundred changes. int8: arithmetic in 8 bits too, "
-            "faster where the processor has it (VNNI, AMX), and about one nearest name in sixteen changes: never what "
-            "is opened unless it is asked for. May be repeated.",
+            help="fp16-weights: half the size, the same speed and nearly the same vectors. int8-weights: a quarter "
+            "of the size, the same speed; about one nearest name in a hundred changes. int8: also 8-bit "
+            "arithmetic, faster on processors that support it (VNNI, AMX); about one nearest name in sixteen "
+            "changes. A precision is opened only if you name it. May be repeated.",
         ),
     ],
     terminology: OfTerminology = None,
@@ -101,17 +99,18 @@ def export(
     sample: Sample = 4096,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="ENCODER", help="Write a new folder; unset: add to ENCODER itself."),
+        typer.Option("--out", "-o", metavar="ENCODER", help="Write a new folder. Default: add to ENCODER itself."),
     ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Processors to measure with. Unset: all.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Processors to measure with. Default: all.")] = None,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Make smaller ONNX models of an encoder, and measure how well each agrees with the one in fp32.
+    """Make smaller ONNX models of an encoder.
 
-    The table says, for each precision: size of the model; names per second as a multiple of fp32; cosine of a name's
-    two vectors; share of names whose nearest other name stays the same. It is kept in the folder and its card.
-    Open a precision with --precision of onoma encode, onoma linker build and onoma benchmark run.
+    Measures how well each agrees with the one in fp32. The table shows, for each precision: size of the model; names
+    per second as a multiple of fp32; cosine of a name's two vectors; share of names whose nearest other name stays
+    the same. It is stored in the folder and its card. Open a precision with --precision of onoma encode, onoma linker
+    build and onoma benchmark run.
     """
     from onoma.cli import show
     from onoma.encoders import add_precisions
@@ -139,14 +138,15 @@ def join(
         str | None,
         typer.Option(
             metavar="BASE",
-            help="The encoder that it was trained on: folder, catalogue name or hub id. Unset: as the adapter says.",
+            help="The encoder that it was trained on: folder, catalogue name or hub id. Default: as the adapter says.",
         ),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Make a whole encoder of an adapter and the encoder that it was trained on.
+    """Join an adapter and its base into a whole encoder.
 
-    Any other encoder is refused. LoRA is added into the weights; a bottleneck stays a part of its own.
+    The base is the encoder that it was trained on; any other encoder is refused. LoRA is merged into the weights; a
+    bottleneck stays a separate part.
     """
     from onoma.cli import show
     from onoma.encoders.adapter_folders import join_adapter
@@ -166,16 +166,16 @@ def average(
         str | None,
         typer.Option(
             metavar="NUMBERS",
-            help="How much each counts, in their order, divided by commas: 2,1,1. Unset: all the same.",
+            help="Weight of each, in their order, separated by commas: 2,1,1. Default: all the same.",
         ),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Make one encoder of several that were trained from one: the average of their weights.
+    """Average the weights of several encoders.
 
-    For example of runs with different seeds or data. The average is as fast as one of them, and may be better than
-    each: measure it. Those of another tokeniser, pooling or architecture are refused, and so are those whose weights
-    have little in common.
+    They must have been trained from the same one: for example, in runs with different seeds or data. The average is
+    as fast as one of them, and may be better than each: measure it. Encoders with different tokenisers, pooling or
+    architectures are refused, and so are encoders whose weights have little in common.
     """
     from onoma.cli import show
     from onoma.encoders.averages import average_encoders
@@ -193,11 +193,11 @@ def centre(
     sample: Sample = 20_000,
     force: Force = False,
 ) -> None:
-    """Make an encoder whose vectors are another's less what all names have in common, their mean.
+    """Centre an encoder: subtract the mean of names' vectors.
 
-    Training with multi-similarity loss leaves such a part in every vector, and answers are better without it; after
-    BioSyn, or without training, they are not: measure it. The encoder is as fast as before. A linker is to be built
-    with it anew, and thresholds and weights that were chosen before do not fit its scores.
+    Training with multi-similarity loss leaves such a common part in every vector, and answers are better without it;
+    after BioSyn, or without training, they are not: measure it. The encoder is as fast as before. Build linkers with
+    it anew: thresholds and weights that were chosen before do not fit its scores.
     """
     from onoma.cli import show
     from onoma.encoders.centring import centre_encoder
@@ -221,15 +221,14 @@ def card(
         str | None,
         typer.Option(
             metavar="SPDX",
-            help="Licence of the encoder, which you decide: apache-2.0, cc-by-4.0; '' removes it. Unset: as "
-            "it was said before.",
+            help="Licence of the encoder, which you decide: apache-2.0, cc-by-4.0; '' removes it. Default: unchanged.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a card that was edited.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a card that was edited.")] = False,
 ) -> None:
-    """Write an encoder's model card (README.md) anew, with scores and licence added.
+    """Rewrite an encoder's model card (README.md).
 
-    The card says only what the folder holds. Results of another encoder are refused.
+    Adds scores and licence. The card says only what the folder contains. Results of another encoder are refused.
     """
     from onoma.cli import show
     from onoma.encoders import add_to_card

@@ -50,17 +50,18 @@ def link(
     linker: LinkerFolder,
     mentions: Annotated[
         list[str] | None,
-        typer.Argument(metavar="MENTION...", help="Names to link; '-' or none reads lines from stdin."),
+        typer.Argument(metavar="MENTION...", help="Mentions to link; '-' or none reads lines from stdin."),
     ] = None,
     context: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT",
-            help="The text that the mentions stand in, for --expand, or a reranker that reads it.",
+            help="The text around the mentions, for --expand, or a reranker that reads it.",
         ),
     ] = None,
     tabbed: Annotated[
-        bool, typer.Option("--tabbed", help="Lines of stdin are MENTION<TAB>CONTEXT: each mention has its own context.")
+        bool,
+        typer.Option("--tabbed", help="Lines of stdin are MENTION<TAB>CONTEXT: each mention with its own context."),
     ] = False,
     abbreviations: Abbreviations = None,
     expand: Expand = None,
@@ -78,18 +79,20 @@ def link(
     min_confidence: MinConfidence = None,
     min_precision: MinPrecision = None,
     certainty: Certainty = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show why: names, stages, scores, near misses.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Explain the answers: names, stages, scores, near misses.")
+    ] = False,
     database: Database = None,
     as_json: Json = False,
 ) -> None:
-    """Link names to the concepts they mean, best first.
+    """Link mentions to the concepts they mean, best first.
 
     With --json, one line per mention: {"mention": ..., "links": [{"concept_id", "preferred_name", "matched_name",
-    "score", "rank"}, ...]}, and lines of stdin are answered as they come, some hundred at a time. The first link of a
-    calibrated linker has a "confidence" too. Where something else was linked in place of a mention, "parts" says what,
-    the "read_as" of a link says which of them it belongs to, "expansions" which short forms were replaced, and where
-    they were defined, "corrections" which words were misspelt, "without_strengths" what was left of a drug, and "code"
-    of which concept's code it is the name.
+    "score", "rank"}, ...]}. Lines of stdin are answered as they come, some hundred at a time. The first link of a
+    calibrated linker also has a "confidence". If something else was linked in place of a mention, "parts" says what,
+    the "read_as" of a link says which part it belongs to, "expansions" which short forms were replaced, and where they
+    were defined, "corrections" which words were misspelt, "without_strengths" what was left of a drug, and "code" which
+    code was read.
     """
     from onoma.cli import show
     from onoma.linking import Linker

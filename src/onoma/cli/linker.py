@@ -32,7 +32,7 @@ def build(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="LINKER", help="Where to write the linker folder.")],
     encoder: EncoderIfAny = None,
     no_encoder: Annotated[
-        bool, typer.Option("--no-encoder", help="Look-up and character n-grams alone: no model is needed.")
+        bool, typer.Option("--no-encoder", help="Only look-up and character n-grams: no encoder is needed.")
     ] = False,
     normalisation: Normalisation = None,
     precision: Precision = "fp32",
@@ -40,39 +40,39 @@ def build(
     index: Annotated[
         Literal["exact", "sign-bits", "approximate", "pgvector", "pgvector-hnsw"],
         typer.Option(
-            help="How vectors are searched: all of them; by their signs first, with a fraction of the memory and time; "
-            "by inverted lists; or in PostgreSQL, all of them or by a graph. What is found of the exact answer is "
-            "measured and stands in the folder."
+            help="How to search vectors: all of them; by their signs first, with a fraction of the memory and "
+            "time; by inverted lists; or in PostgreSQL, all of them or by a graph. The share of exact answers "
+            "found is measured and stored in the folder."
         ),
     ] = "exact",
     vectors: Annotated[
         Literal["fp32", "fp16", "int16", "int8"],
-        typer.Option(help="Precision in which the vectors are stored; PostgreSQL has the first two."),
+        typer.Option(help="Precision of the stored vectors; PostgreSQL has the first two."),
     ] = "fp32",
     sparse: Annotated[
-        bool, typer.Option("--sparse", help="Index character n-grams too, to be searched besides the vectors.")
+        bool, typer.Option("--sparse", help="Also index character n-grams, to search them besides the vectors.")
     ] = False,
     ngrams: Annotated[
         str,
         typer.Option(
-            metavar="MIN-MAX", help="Shortest and longest of these n-grams, from 1: as 1-2, which BioSyn has."
+            metavar="MIN-MAX", help="Shortest and longest of these n-grams, from 1: such as 1-2, as in BioSyn."
         ),
     ] = "1-2",
     stages: Annotated[
         str | None,
         typer.Option(
             metavar="STAGES",
-            help="What is on where nothing else is asked for, divided by commas: exact, loose, variants, dense, "
-            "sparse. Unset: exact, variants and every search there is.",
+            help="Stages that are on by default, separated by commas: exact, loose, variants, dense, sparse. "
+            "Default: exact, variants and every search there is.",
         ),
     ] = None,
     database: Database = None,
     force: Force = False,
 ) -> None:
-    """Encode every name of a terminology, so that mentions can be linked to it.
+    """Build a linker: encode every name of a terminology.
 
-    The folder holds all that linking needs (encoder, names, vectors): it can be moved, and needs no torch. With --index
-    pgvector the vectors lie in a table of their own in PostgreSQL, and the folder says in which.
+    The folder contains all that linking needs (encoder, names, vectors): you can move it, and it needs no torch. With
+    --index pgvector, the vectors are in a table of their own in PostgreSQL, which the folder names.
     """
     from onoma.cli import show
     from onoma.encoders import open_encoder
@@ -125,7 +125,10 @@ def add_cross_encoder(
     ],
     database: Database = None,
 ) -> None:
-    """Put a cross-encoder into a linker, as its last stage, and switch it on."""
+    """Add a cross-encoder to a linker as its last stage.
+
+    This also switches it on.
+    """
     from onoma.artifacts import read_manifest
     from onoma.cli import show
     from onoma.encoders.cross_encoder import read_about

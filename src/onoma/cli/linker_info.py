@@ -18,9 +18,9 @@ def info(
     linker: LinkerFolder,
     as_json: Json = False,
 ) -> None:
-    """Say what a linker was made from, what it searches with and where its vectors lie.
+    """Show what a linker was made from and how it searches.
 
-    Neither vectors nor models are opened, and no database.
+    Also shows where its vectors are. Opens neither vectors nor models nor a database.
     """
     from onoma.artifacts import origins_in_rows
     from onoma.cli import show

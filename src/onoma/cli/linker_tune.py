@@ -34,7 +34,8 @@ CountColumn = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of a table of counted mentions that says how often each row counts, a whole number. Unset: once.",
+        help="Column of a table of counted mentions that says how often each row counts, a whole number. Default: "
+        "once.",
     ),
 ]
 _NEARLY_ALL = 0.95
@@ -66,9 +67,9 @@ def tune(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Other annotated mentions, such as those of training: of equally good concepts the one that they mean "
-            "more often comes first, and of others it goes up by what development mentions show (stage prior). "
-            "Unset: what the linker has stays.",
+            help="Other annotated mentions, such as training mentions. Among equally good concepts, the one that "
+            "they mean more often comes first; other concepts go up by a weight learned from development "
+            "mentions (stage prior). Default: the linker's counts stay.",
         ),
     ] = None,
     count_column: CountColumn = None,
@@ -76,12 +77,12 @@ def tune(
         str | None,
         typer.Option(
             metavar="STAGES",
-            help="Stages that shall be on from now on, divided by commas. Unset: as now, and prior where that helps.",
+            help="The stages that are on from now on, separated by commas. Default: as now, and prior if it helps.",
         ),
     ] = None,
     calibration: Annotated[
         Literal["platt", "isotonic", "none"],
-        typer.Option(help="How confidences are fitted; isotonic wants some hundred mentions."),
+        typer.Option(help="How to fit confidences; isotonic needs some hundred mentions."),
     ] = "platt",
     min_precision: Annotated[
         float | None,
@@ -89,16 +90,17 @@ def tune(
             min=0,
             max=1,
             metavar="P",
-            help="From now on answer 'no such concept' below the confidence from which this share (above 0) of the "
-            "answers to different mentions is right. Unset: answer at any confidence, even if this was set before.",
+            help="From now on, answer 'no such concept' below the confidence from which this share (above 0) of "
+            "the answers to different mentions is right. Default: answer at any confidence, even if this was "
+            "set before.",
         ),
     ] = None,
     certainty: Annotated[
         float | None,
         typer.Option(
             metavar="C",
-            help="With --min-precision: how certain it shall be that the precision is so high, from 0.5, below 1, "
-            "such as 0.95. Unset: the development mentions reach it; of others, those of small sets often fall short.",
+            help="With --min-precision: how certain that precision must be, from 0.5, below 1, such as 0.95. "
+            "Default: the development mentions reach it; if these are few, others often do not.",
         ),
     ] = None,
     on_error: OnError = "strict",
@@ -106,10 +108,11 @@ def tune(
     database: Database = None,
     as_json: Json = False,
 ) -> None:
-    """Learn from development mentions how searches are fused, what frequency counts for, how far to trust an answer.
+    """Tune a linker on development mentions.
 
-    The linker's folder is rewritten in one step; its large files are not copied. The figures for what was learned
-    are of mentions that it was not learned from (cross-validation).
+    Learns how to fuse searches, how much frequency counts, and how far to trust an answer. Replaces the linker's
+    folder in one step, without copying its large files. The figures for the new settings are cross-validated: they
+    are of mentions that the settings were not learned from.
     """
     from onoma.cli import show
     from onoma.linking import tune_linker
@@ -165,9 +168,9 @@ def add_prior(
         float | None,
         typer.Option(
             metavar="W",
-            help="What counts are worth against a cosine, such as 0.03 (from 0.3 on they decide rather than names), "
-            "and the stage prior is on. Unset: as onoma linker tune --prior has learned it; if it has not, counts "
-            "order equally good concepts alone.",
+            help="Weight of counts against a cosine, such as 0.03 (from 0.3 on they decide rather than names); "
+            "switches the stage prior on. Default: as learned by onoma linker tune --prior; without that, "
+            "counts only order equally good concepts.",
         ),
     ] = None,
     on_error: OnError = "strict",
@@ -175,9 +178,9 @@ def add_prior(
     database: Database = None,
     as_json: Json = False,
 ) -> None:
-    """Count how often mentions mean each concept, in place of what was counted before.
+    """Count how often mentions mean each concept.
 
-    For a linker whose settings are chosen, to have the development mentions counted too.
+    Replaces earlier counts. For a linker whose settings are chosen, to count the development mentions too.
     """
     from onoma.cli import show
     from onoma.linking import LinkerSettings

@@ -29,28 +29,28 @@ def update(
     terminology: TerminologyFolder,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Where to write the new linker. Unset: in place of the old."),
+        typer.Option("--out", "-o", metavar="DIR", help="Where to write the new linker. Default: in place of the old."),
     ] = None,
     mentions: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Mentions that were linked before: what onoma map or onoma link --json wrote, or any .csv, .tsv, "
-            ".parquet, .jsonl with a column of them; any other file has one on each line, as it is or behind its codes "
-            "(CODE||mention). Both linkers are asked them as they stand, with the linker's own stages: says how many "
-            "get another first answer, and why. Of answers in a column concept_id, however they were got, it says how "
-            "many are of concepts that are gone.",
+            help="Mentions that were linked before: output of onoma map or onoma link --json, or any .csv, .tsv, "
+            ".parquet, .jsonl with a column of mentions; any other file has one on each line, alone or after "
+            "its codes (CODE||mention). Both linkers link them as written, with the linker's own stages; the "
+            "report says how many get another first answer, and why. If there is a column concept_id, the "
+            "report also says how many of its answers, however they were made, are of concepts that are gone.",
         ),
     ] = None,
     column: Annotated[
         str | None,
-        typer.Option("--column", "-c", metavar="NAME", help="The column of the mentions. Unset: mention."),
+        typer.Option("--column", "-c", metavar="NAME", help="The column of the mentions. Default: mention."),
     ] = None,
     encoding: Encoding = "utf-8",
     changed: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write the mentions with another first answer, or an answer that is gone, here as CSV."
+            metavar="FILE", help="Write the mentions with another first answer, or an answer that is gone, to this CSV."
         ),
     ] = None,
     encoder: Annotated[
@@ -59,11 +59,12 @@ def update(
             "--encoder",
             "-e",
             metavar="ENCODER",
-            help="The linker's own encoder in another folder, to run it by torch. Unset: as it is in the linker.",
+            help="The linker's own encoder in another folder, to run it in torch. Default: as it is in the linker.",
         ),
     ] = None,
     precision: Annotated[
-        PrecisionName | None, typer.Option(help=f"Of that encoder. {PRECISION_HELP} Unset: that of the linker.")
+        PrecisionName | None,
+        typer.Option(help=f"Precision of that encoder. {PRECISION_HELP} Default: that of the linker."),
     ] = None,
     database: Database = None,
     check: Annotated[
@@ -72,10 +73,10 @@ def update(
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Bring a linker to another release of its terminology.
+    """Update a linker to another release of its terminology.
 
-    Only new names are encoded, and concepts that were retired go. The result is what building it anew would give;
-    settings stay, with what was learned for them.
+    Encodes only new names, and drops retired concepts. The result is that of a new build; settings stay, with what was
+    learned for them.
     """
     from onoma.artifacts import ensure_file_writable, is_same
     from onoma.cli import show

@@ -47,7 +47,7 @@ def map_(
     quoting: Annotated[
         Literal["auto", "yes", "no"],
         typer.Option(
-            help="Whether cells of a CSV or TSV may stand in double quotes; auto: unless tabs divide them. The "
+            help="Whether cells of a CSV or TSV may be in double quotes; auto: unless tabs separate them. The "
             '"Unicode text" of spreadsheets has tabs and quotes.'
         ),
     ] = "auto",
@@ -58,7 +58,8 @@ def map_(
     strengths: Strengths = False,
     codes: Codes = False,
     top_k: Annotated[
-        int, typer.Option("--top-k", "-k", min=1, help="Links of a mention; each becomes a row, with its rank.")
+        int,
+        typer.Option("--top-k", "-k", min=1, help="Number of links for a mention; each becomes a row, with its rank."),
     ] = 1,
     stages: Stages = None,
     semantic_type: SemanticTypes = None,
@@ -72,33 +73,38 @@ def map_(
     workers: Annotated[
         int | None,
         typer.Option(
-            "--workers", "-w", min=1, metavar="N", help="Processes. Unset: one; on Ray, one for each processor."
+            "--workers",
+            "-w",
+            min=1,
+            metavar="N",
+            help="Number of processes. Default: one; on Ray, one for each processor.",
         ),
     ] = None,
     engine: Annotated[
         Literal["local", "ray"], typer.Option(help="Where to link: on this machine, or on a Ray cluster (onoma[ray]).")
     ] = "local",
     address: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Of the Ray cluster. Unset: RAY_ADDRESS, or a new one here.")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Address of the Ray cluster. Default: RAY_ADDRESS, or a new one here."),
     ] = None,
     database: Database = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace the output, and unfinished work of other settings.")
+        bool, typer.Option("--force", help="Overwrite the output, and unfinished work of other settings.")
     ] = False,
     as_json: Annotated[
         bool,
         typer.Option(
             "--json",
-            help="Print what became of the table as JSON: counts, the linker's fingerprint, SHA-256 of the input.",
+            help="Print the report as JSON: counts, the linker's fingerprint, SHA-256 of the input.",
         ),
     ] = False,
 ) -> None:
-    """Link a column of a table; write the table with the answers beside its columns.
+    """Link a column of mentions in a table.
 
-    Tables of any size are mapped in bounded memory, and each different mention is linked once. A run that was stopped
-    goes on where it was when the same command is given again. With --codes, --abbreviations, --expand, --spelling,
-    --strengths or --composites the column read_as says what was linked in place of a mention; each part of a composite
-    one becomes a row.
+    Writes the table with the answers in further columns. Tables of any size are mapped in bounded memory, and each
+    different mention is linked once. If the run is stopped, give the same command again: it resumes where it was.
+    With --codes, --abbreviations, --expand, --spelling, --strengths or --composites, the column read_as says what was
+    linked in place of a mention; each part of a composite mention becomes a row.
     """
     from onoma.artifacts import is_same
     from onoma.cli import show

@@ -17,7 +17,7 @@ Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be repeated.")
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Replace an existing file, or an existing folder of the same kind.")
+    bool, typer.Option("--force", help="Overwrite an existing file, or an existing folder of the same kind.")
 ]
 OnError = Annotated[
     Literal["strict", "skip"],
@@ -33,19 +33,21 @@ MentionColumn = Annotated[
         "--column",
         "-c",
         metavar="NAME",
-        help="Column of the mentions, in all tables of annotated mentions that are given. Unset: mention.",
+        help="Column of the mentions, in all tables of annotated mentions. Default: mention.",
     ),
 ]
 CodeColumn = Annotated[
     str | None,
-    typer.Option("--code-column", metavar="NAME", help="Column of their codes, in the same tables. Unset: concept_id."),
+    typer.Option(
+        "--code-column", metavar="NAME", help="Column of their codes, in the same tables. Default: concept_id."
+    ),
 ]
 MentionEncoding = Annotated[
     str,
     typer.Option(
         "--encoding",
         metavar="NAME",
-        help="Encoding of the files of annotated mentions that are text: cp1252, latin-1, utf-16, ...",
+        help="Encoding of text files of annotated mentions: cp1252, latin-1, utf-16, ...",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -64,22 +66,22 @@ EncoderOut = Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help
 RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe (onoma recipes list) or a .toml file.")]
 PrecisionName = Literal["fp32", "bf16", "fp16-weights", "int8-weights", "int8"]
 PRECISION_HELP = (
-    "bf16 is several times as fast where the processor has it; needs torch (onoma[train]). The last three "
-    "are ONNX models that onoma encoder export made and measured; int8 changes some nearest names."
+    "bf16 is several times as fast on processors that support it; needs torch (onoma[train]). The last three "
+    "are ONNX models made and measured by onoma encoder export; int8 changes some nearest names."
 )
 Precision = Annotated[PrecisionName, typer.Option(help=PRECISION_HELP)]
 Dimensions = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Keep only the first N numbers of each vector: for encoders trained with --set matryoshka=[N, ...].",
+        help="Keep only the first N numbers of each vector, for encoders trained with --set matryoshka=[N, ...].",
     ),
 ]
 Normalisation = Annotated[
     str | None,
     typer.Option(
         metavar="PRESET",
-        help="How names are prepared: sapbert, exact, loose, biosyn or coder. Unset: as in the encoder's training.",
+        help="How to normalise names: sapbert, exact, loose, biosyn or coder. Default: as in the encoder's training.",
     ),
 ]
 Track = Annotated[
@@ -87,7 +89,7 @@ Track = Annotated[
     typer.Option(
         "--track",
         metavar="NAME",
-        help="Show the curves in tensorboard, wandb or mlflow too; may be repeated.",
+        help="Also show the curves in tensorboard, wandb or mlflow; may be repeated.",
     ),
 ]
 ANNOTATED = (
@@ -107,7 +109,7 @@ LeaveOut = Annotated[
     typer.Option(
         "--leave-out",
         metavar="FILE",
-        help="Do not learn from names that are written as these mentions are, such as a test set's: "
+        help="Exclude names that equal these mentions, such as a test set's, from training: "
         f"{ANNOTATED}; may be repeated.",
     ),
 ]
@@ -115,8 +117,9 @@ Database = Annotated[
     str | None,
     typer.Option(
         metavar="CONNINFO",
-        help="Of a linker with its vectors in PostgreSQL: where, as libpq reads it (postgresql://user@host/database). "
-        "Unset: the environment variable ONOMA_DATABASE, the better place for a password.",
+        help="For a linker with its vectors in PostgreSQL: the database, in the form of libpq "
+        "(postgresql://user@host/database). Default: the environment variable ONOMA_DATABASE, the better "
+        "place for a password.",
     ),
 ]
 TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many concepts to return for a mention.")]

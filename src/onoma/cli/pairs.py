@@ -27,13 +27,15 @@ from onoma.quantities import quantity
 if TYPE_CHECKING:
     from onoma.pairs import PairSet
 
-app = Commands(help="Make training pairs, to train on later (onoma train --pairs).", no_args_is_help=True)
+app = Commands(help="Make training pairs (for onoma train --pairs).", no_args_is_help=True)
 
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="PAIRS", help="Where to write the folder.")]
 Preset = Annotated[
     str, typer.Option("--normalisation", metavar="PRESET", help="sapbert, exact, loose, biosyn or coder.")
 ]
-MaxTokens = Annotated[int, typer.Option(min=3, max=512, help="Longer names are cut, special tokens included.")]
+MaxTokens = Annotated[
+    int, typer.Option(min=3, max=512, help="Truncate names to this many tokens, special tokens included.")
+]
 Languages = Annotated[
     str, typer.Option(metavar="SET", help="Languages of the names: all, en, en+es ... (BCP 47 tags joined by +).")
 ]
@@ -55,7 +57,7 @@ def build(
     languages: Languages = "all",
     max_pairs: Annotated[int, typer.Option(min=1, help="At most this many pairs per concept, drawn at random.")] = 50,
     include_suppressed: Annotated[
-        bool, typer.Option("--include-suppressed", help="Take suppressed names too, as the papers did with the UMLS.")
+        bool, typer.Option("--include-suppressed", help="Also use suppressed names, as the papers did with the UMLS.")
     ] = False,
     normalisation: Preset = "sapbert",
     max_tokens: MaxTokens = 25,
@@ -67,7 +69,10 @@ def build(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Pair the synonyms of every concept (onoma train --terminology does it by itself, with the recipe's settings)."""
+    """Pair the synonyms of every concept.
+
+    You need not do this for onoma train --terminology, which does it with the recipe's settings.
+    """
     from onoma.cli import show
     from onoma.encoders import locate_tokenizer
     from onoma.pairs import build_pairs, names_of_mentions, parse_languages
@@ -114,11 +119,13 @@ def mentions(
     languages: Languages = "all",
     max_pairs: Annotated[
         int | None,
-        typer.Option(min=1, help="At most this many pairs per mention, drawn at random. Unset: all names."),
+        typer.Option(min=1, help="At most this many pairs per mention, drawn at random. Default: all names."),
     ] = None,
     on_unknown: Annotated[
         Literal["refuse", "skip"],
-        typer.Option(help="Mentions of concepts that the terminology does not have: refuse, or skip and count."),
+        typer.Option(
+            help="Mentions of concepts that the terminology does not have: refuse them, or skip and count them."
+        ),
     ] = "refuse",
     column: MentionColumn = None,
     code_column: CodeColumn = None,
@@ -130,7 +137,10 @@ def mentions(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Pair annotated mentions with the names of their concepts, for fine-tuning."""
+    """Pair annotated mentions with the names of their concepts.
+
+    For fine-tuning.
+    """
     from onoma.cli import show
     from onoma.encoders import locate_tokenizer
     from onoma.pairs import build_mention_pairs, parse_languages, read_mentions
@@ -181,14 +191,14 @@ def bitext(
     classes: Annotated[
         Literal["pair", "column", "listed"],
         typer.Option(
-            help="Each translation pair a class of its own (as published), or as the class column says: paired anew, "
-            "or only the pairs listed."
+            help="Classes: each translation pair its own (as published); or from the class column, paired anew; or "
+            "only the pairs listed."
         ),
     ] = "pair",
     max_pairs: Annotated[
         int | None,
         typer.Option(
-            min=1, help="With --classes column: at most this many pairs per class, drawn at random. Unset: 50."
+            min=1, help="With --classes column: at most this many pairs per class, drawn at random. Default: 50."
         ),
     ] = None,
     on_error: OnError = "strict",
@@ -198,7 +208,10 @@ def bitext(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Pair the two sides of translations, as cross-lingual SapBERT does, or read pairs of synonyms from a file."""
+    """Pair translations, or read pairs of synonyms from a file.
+
+    Pairs the two sides of translations, as cross-lingual SapBERT does.
+    """
     from onoma.artifacts.parquet import scan_parquet
     from onoma.cli import show
     from onoma.encoders import locate_tokenizer
@@ -238,12 +251,15 @@ def bitext(
 def merge(
     sets: Annotated[
         list[Path],
-        typer.Argument(metavar="PAIRS...", help="Folders of pairs, two or more; one that is named twice counts twice."),
+        typer.Argument(metavar="PAIRS...", help="Two or more folders of pairs; a folder given twice counts twice."),
     ],
     out: Out,
     force: Force = False,
 ) -> None:
-    """Merge pairs, to train on all of them together. Those of one terminology share its concepts."""
+    """Merge pairs, to train on all of them together.
+
+    Pairs of one terminology share its concepts.
+    """
     from onoma.pairs import merge_pairs
 
     _show(merge_pairs(sets, out, overwrite=force))
@@ -256,16 +272,16 @@ def triples(
     out: Out,
     languages: Languages = "all",
     relations: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Kinds of relations to take, divided by commas. Unset: all.")
+        str | None, typer.Option(metavar="NAMES", help="Kinds of relations to use, separated by commas. Default: all.")
     ] = None,
     normalisation: Preset = "sapbert",
     max_tokens: MaxTokens = 25,
     ambiguous: Ambiguity = "mark",
     force: Force = False,
 ) -> None:
-    """Make triples of a terminology's relations, as CODER trains on.
+    """Make triples of relations, on which CODER trains.
 
-    CODER itself takes them with --normalisation coder --max-tokens 32.
+    For CODER itself, give --normalisation coder --max-tokens 32.
     """
     import numpy as np
 

@@ -28,11 +28,16 @@ def info(
     ] = None,
     examples: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help=f"How many, drawn at random; with --encoder. Unset: {_EXAMPLES}."),
+        typer.Option(
+            min=1, metavar="N", help=f"Number of examples, drawn at random; with --encoder. Default: {_EXAMPLES}."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say how many pairs of how many names there are, what they were made from and how, and show some."""
+    """Show numbers, origin and examples of pairs.
+
+    Shows how many pairs and names there are, and what the pairs were made from and how.
+    """
     from onoma.artifacts import origins_in_rows, read_manifest
     from onoma.cli import show
     from onoma.pairs import PairSet, TripleSet

@@ -31,7 +31,7 @@ Composites = Annotated[
     bool,
     typer.Option(
         "--composites",
-        help='Split mentions that stand for several names ("colorectal and ovarian cancer") and link each part.',
+        help='Split mentions that stand for several names ("colorectal and ovarian cancer"), and link each part.',
     ),
 ]
 
@@ -40,7 +40,7 @@ Spelling = Annotated[
     bool,
     typer.Option(
         "--spelling",
-        help='Put misspelt words right ("heart attak"): those that are one letter off a word of the linker\'s names.',
+        help='Correct misspelt words ("heart attak") that differ by one letter from a word of the linker\'s names.',
     ),
 ]
 

@@ -21,18 +21,20 @@ _NEEDED = {
 
 
 def quickstart(
-    folder: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where everything is written.")] = Path(
+    folder: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write all results.")] = Path(
         "onoma-quickstart"
     ),
-    hidden: Annotated[int, typer.Option(min=100, help="How many synonyms to hide and look for.")] = 2000,
-    minutes: Annotated[float | None, typer.Option(min=0.05, help="Training time; unset: the recipe's two.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of what is hidden, and of training.")] = 0,
+    hidden: Annotated[int, typer.Option(min=100, help="How many synonyms to hide and search for.")] = 2000,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.05, help="Training time in minutes. Default: the recipe's two.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the hidden synonyms and of training.")] = 0,
 ) -> None:
-    """From a real ontology to a working linker: MONDO, four to ten minutes on two cores, no download.
+    """Build a working linker from a real ontology.
 
-    Reads MONDO from a package, hides some synonyms, measures how well the base encoder finds them, trains it
-    with SapBERT's objective, measures again, links a dozen mentions. A second run reuses what is there; a
-    stopped one goes on.
+    Takes four to ten minutes on two cores, and no download. Reads MONDO from a package, hides some synonyms, measures
+    how many of them the base encoder finds, trains it with SapBERT's objective, measures again, links a dozen
+    mentions. A second run reuses what is there, and resumes a stopped one.
     """
     for package, module in _NEEDED.items():
         if find_spec(module) is None:

@@ -15,12 +15,15 @@ from onoma.quantities import quantity
 if TYPE_CHECKING:
     from onoma.training.settings import NamedSettings
 
-app = Commands(help="The training recipes shipped with Onoma.", no_args_is_help=True)
+app = Commands(help="Show the training recipes included with Onoma.", no_args_is_help=True)
 
 
 @app.command("list")
 def list_recipes() -> None:
-    """List the recipes, and the grids that vary them (onoma train --grid)."""
+    """List the recipes and the grids that vary them.
+
+    For grids, see onoma train --grid.
+    """
     from onoma.cli import show
     from onoma.training.grid import grid_names, load_grid
     from onoma.training.shipped import COMMANDS
@@ -38,14 +41,17 @@ def show_recipe(
         str,
         typer.Argument(
             metavar="RECIPE",
-            help="A recipe's name, the path of a .toml file, or the folder of what was trained, encoder or reranker.",
+            help="A recipe's name, the path of a .toml file, or the folder of a trained encoder or reranker.",
         ),
     ],
     as_toml: Annotated[
-        bool, typer.Option("--toml", help="Print it as a .toml file, to be changed or to train the same again.")
+        bool, typer.Option("--toml", help="Print it as a .toml file, to change it or to repeat the training.")
     ] = False,
 ) -> None:
-    """Show every setting of a recipe, or of what was trained, with what it means."""
+    """Show and explain the settings of a recipe or encoder.
+
+    RECIPE may also be the folder of a trained encoder or reranker.
+    """
     from onoma.artifacts import MANIFEST_NAME
     from onoma.cli import show
     from onoma.errors import InputError, did_you_mean
@@ -99,7 +105,10 @@ def show_grid(
     grid: Annotated[str, typer.Argument(metavar="GRID", help="A grid's name, or the path of a .toml file.")],
     settings: Settings = None,
 ) -> None:
-    """Show and check what onoma train RECIPE --grid GRID would train, without training."""
+    """Check and show what a grid would train.
+
+    This is what onoma train RECIPE --grid GRID trains.
+    """
     from onoma.cli import show
     from onoma.training.grid import combinations, load_grid
 

@@ -23,13 +23,16 @@ from onoma.cli.options import (
     parse_assignments,
 )
 
-app = Commands(help="Train rerankers, which rank a linker's candidates anew.", no_args_is_help=True)
+app = Commands(help="Train rerankers, which reorder a linker's candidates.", no_args_is_help=True)
 
 
 @app.command()
 def train(
     linker: Annotated[
-        Path, typer.Option("--linker", metavar="LINKER", help="Whose candidates to learn from (onoma linker build).")
+        Path,
+        typer.Option(
+            "--linker", metavar="LINKER", help="The linker whose candidates to learn from (onoma linker build)."
+        ),
     ],
     mentions: TrainingMentions,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="RERANKER", help="Where to write the folder.")],
@@ -39,10 +42,10 @@ def train(
     encoding: MentionEncoding = "utf-8",
     context: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Column of the files with the sentence that each mention stands in."),
+        typer.Option(metavar="COLUMN", help="Column of the files with the sentence around each mention."),
     ] = None,
     recipe: Annotated[
-        str, typer.Option(metavar="RECIPE", help="Settings to begin with: 'reranker', or a .toml file.")
+        str, typer.Option(metavar="RECIPE", help="Settings to start from: 'reranker', or a .toml file.")
     ] = "reranker",
     settings: Settings = None,
     track: Track = None,
@@ -50,11 +53,12 @@ def train(
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Train a cross-encoder to tell a linker's right candidates from its wrong ones.
+    """Train a cross-encoder on a linker's candidates.
 
-    Needs --development, unless with --set keep=last. Measure on mentions that the linker has neither learnt from nor
-    been given as names. Stopped at any moment, the same command goes on from the last checkpoint, which lies with the
-    unfinished run in RERANKER.run.
+    It learns to distinguish right candidates from wrong ones. Needs --development, unless you give --set keep=last.
+    Measure on mentions that the linker has neither learned from nor been given as names. If the run is stopped, give
+    the same command again: it resumes from the last checkpoint, which is kept with the unfinished run in
+    RERANKER.run.
     """
     from onoma.cli import show
     from onoma.encoders.cross_encoder import read_about

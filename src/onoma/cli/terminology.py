@@ -14,7 +14,7 @@ from onoma.quantities import quantity
 if TYPE_CHECKING:
     from onoma.terminology import SearchHit
 
-app = Commands(help="Read terminologies and look into them.", no_args_is_help=True)
+app = Commands(help="Read, fetch, inspect, merge and compare terminologies.", no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A terminology folder.")]
 Vocabularies = Annotated[
@@ -22,8 +22,8 @@ Vocabularies = Annotated[
     typer.Option(
         "--vocabulary",
         metavar="NAME=PREFIX",
-        help="Codes of folder NAME without a prefix are of this vocabulary (MESH): cross-references find them so. They "
-        "stay as they are.",
+        help="Vocabulary (MESH) of the codes of folder NAME that have no prefix, so that cross-references find "
+        "them. The codes stay as they are.",
     ),
 ]
 
@@ -31,7 +31,7 @@ Vocabularies = Annotated[
 @app.command("import")
 def import_(
     format: Annotated[str, typer.Argument(metavar="FORMAT", help="See: onoma terminology formats.")],
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file or folder, or a name the format knows.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file or folder, or a name that the format knows.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write the terminology folder.")],
     settings: Settings = None,
     on_error: OnError = "strict",
@@ -39,7 +39,8 @@ def import_(
         str | None,
         typer.Option(
             metavar="LICENCE",
-            help="Under which licence you have it (CC-BY-4.0, or your own words); what is made of it tells it too.",
+            help="The licence that you have it under (CC-BY-4.0, or your own words); it is recorded in everything "
+            "made from it.",
         ),
     ] = None,
     as_json: Json = False,
@@ -47,7 +48,7 @@ def import_(
 ) -> None:
     """Read a terminology into a folder that every other command opens.
 
-    The user's own codes are kept as they are. FORMATs, what SOURCE is for each, and their settings:
+    Your own codes are kept as they are. For the FORMATs, what SOURCE is for each, and their settings, see:
     onoma terminology formats.
     """
     from onoma.cli import show
@@ -69,7 +70,10 @@ def import_(
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
-    """List the vocabularies of the catalogue: size, licence, and which are fetched or must be got by hand."""
+    """List the vocabularies of the catalogue.
+
+    Shows size, licence, and whether to fetch or to download them by hand.
+    """
     from onoma.cli import show
     from onoma.files.sizes import size_in_words
     from onoma.terminology import known_vocabularies
@@ -110,20 +114,21 @@ def fetch(
         Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the file and its record.")
     ] = Path(),
     sha256: Annotated[str | None, typer.Option(metavar="HEX", help="The SHA-256 that the file must have.")] = None,
-    md5: Annotated[str | None, typer.Option(metavar="HEX", help="Its MD5, where the publisher gives that.")] = None,
+    md5: Annotated[str | None, typer.Option(metavar="HEX", help="Its MD5, if the publisher gives one.")] = None,
     url: Annotated[
         str | None, typer.Option("--from", metavar="URL", help="Another address: a mirror, or another release.")
     ] = None,
     import_to: Annotated[
-        Path | None, typer.Option("--import", metavar="DIR", help="Import it right away into this terminology folder.")
+        Path | None, typer.Option("--import", metavar="DIR", help="Also import it into this terminology folder.")
     ] = None,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Fetch a vocabulary from its publisher: resumed where it was cut, checked, recorded.
+    """Download a vocabulary from its publisher.
 
-    Run again, it asks whether there is a newer version. What lies beside the file as FILE.fetch.json says where it
-    came from, with its SHA-256; give that to --sha256 on another machine.
+    Resumes an interrupted download, checks and records it. When run again, it asks whether there is a newer version.
+    FILE.fetch.json beside the file says where it came from, with its SHA-256; give that to --sha256 on another
+    machine.
     """
     from onoma.artifacts import ensure_writable
     from onoma.cli import show
@@ -163,15 +168,18 @@ def export(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="The folder (umls, csv) or file to write.")],
     on_error: Annotated[
         Literal["strict", "skip"],
-        typer.Option("--on-error", help="Stop at the first value the format cannot hold, or leave out and count them."),
+        typer.Option(
+            "--on-error",
+            help="Stop at the first value that the format cannot hold, or leave such values out and count them.",
+        ),
     ] = "strict",
     as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Write a terminology in a format that other tools read.
 
-    What the format has no place for is counted. umls and csv are folders, biosyn (id||name) and obographs (JSON) files;
-    csv carries everything.
+    Counts what the format has no place for. umls and csv are folders, biosyn (id||name) and obographs (JSON) files;
+    csv contains everything.
     """
     from onoma.cli import show
     from onoma.terminology import export_terminology
@@ -182,7 +190,10 @@ def export(
 
 @app.command()
 def formats() -> None:
-    """List the formats that can be read, what SOURCE is for each, and where to get the files."""
+    """List the formats that can be read.
+
+    Shows what SOURCE is for each, and where to get the files.
+    """
     from onoma.cli import show
     from onoma.terminology import describe_options, known_formats
 
@@ -201,11 +212,14 @@ def info(
     as_json: Json = False,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw the names per concept into a .png, .svg or .pdf (needs onoma[plot])."),
+        typer.Option(metavar="FILE", help="Plot the names per concept to this .png, .svg or .pdf (needs onoma[plot])."),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Say what a terminology holds: concepts, names, languages, sources, semantic types, homonyms, relations."""
+    """Show what a terminology contains.
+
+    Counts concepts, names, languages, sources, semantic types, homonyms and relations.
+    """
     from onoma.cli import show
     from onoma.files.pictures import check_picture
     from onoma.terminology import Terminology
@@ -224,10 +238,13 @@ def info(
 def search(
     folder: Folder,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A code, the beginning of a name, or a part of one.")],
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many hits at most.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of hits.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """Find concepts by code (their own, or one that they cross-refer to), beginning of a name, or part of a name."""
+    """Find concepts by code or name.
+
+    TEXT is a code (their own or a cross-reference), the beginning of a name, or part of a name.
+    """
     from onoma.cli import show
     from onoma.terminology import Terminology
 
@@ -262,33 +279,35 @@ def _status(hit: SearchHit) -> str:
 
 @app.command()
 def merge(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Terminology folders; the first decides.")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR", help="Terminology folders; in conflicts, the first decides.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write the merged terminology.")],
     join: Annotated[
         str,
         typer.Option(
             "--join",
             metavar="RELATIONS",
-            help="Cross-references that make one concept of two codes: exactMatch, closeMatch, xref, by commas.",
+            help="Cross-references that make two codes one concept: exactMatch, closeMatch, xref, separated by commas.",
         ),
     ] = "",
     match: Annotated[
         Literal["prefixes", "exact"],
-        typer.Option(help="How their codes find concepts: whatever the spelling of the prefix (MSH, MESH), or exact."),
+        typer.Option(help="How to match their codes: whatever the spelling of the prefix (MSH, MESH), or exactly."),
     ] = "prefixes",
     prefix: Annotated[
         list[str] | None,
-        typer.Option("--prefix", metavar="NAME=PREFIX", help="Begin the codes of folder NAME with PREFIX, e.g. OURS:."),
+        typer.Option("--prefix", metavar="NAME=PREFIX", help="Add PREFIX to the codes of folder NAME, e.g. OURS:."),
     ] = None,
     vocabulary: Vocabularies = None,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Make one terminology of several.
+    """Merge several terminologies into one.
 
-    Concepts with the same code become one; the first terminology that has it says its preferred name. With --join,
-    so do concepts of different codes that a cross-reference says to be the same; the first names them, and the other
-    codes stay as cross-references.
+    Concepts with the same code become one; the first terminology that has the code determines its preferred name. With
+    --join, so do concepts with different codes that are the same by a cross-reference; the first terminology names
+    them, and the other codes stay as cross-references.
     """
     from onoma.cli import show
     from onoma.terminology import merge_terminologies
@@ -319,11 +338,11 @@ def enrich(
         str,
         typer.Option(
             metavar="EVIDENCE",
-            help="What may say that two concepts are one: name, words (their order and spelling set aside), code.",
+            help="Evidence that two concepts are the same: name, words (ignoring their order and spelling), code.",
         ),
     ] = "name,words,code",
     languages: Annotated[
-        str, typer.Option(metavar="TAGS", help="Of the names to add: all, en, or en+es for both.")
+        str, typer.Option(metavar="TAGS", help="Languages of the names to add: all, en, or en+es for both.")
     ] = "all",
     vocabulary: Vocabularies = None,
     matches: Annotated[
@@ -331,17 +350,17 @@ def enrich(
         typer.Option(
             "--matches",
             metavar="FILE",
-            help="List here which concepts were taken for which, by what, and the names they gave: a .parquet or .csv.",
+            help="List the matched concepts, the evidence and the names added in this .parquet or .csv.",
         ),
     ] = None,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Add the synonyms that other terminologies have for the concepts of this one.
+    """Add synonyms from other terminologies to this one.
 
-    A concept of another terminology that shares a name with one concept here, or else refers to its code, gives it its
-    other names; the first terminology that has a name decides where it belongs. Concepts and codes stay as they are;
-    homonyms decide nothing, and no name comes to two concepts.
+    If a concept of another terminology shares a name with one concept here, or else refers to its code, its other
+    names are added; the first terminology that has a name decides where it belongs. Concepts and codes stay as they
+    are. Homonyms are no evidence, and no name is added to two concepts.
     """
     from onoma.artifacts import ensure_file_writable, holds
     from onoma.cli import show
@@ -378,12 +397,15 @@ def diff(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Folder of the older release.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of the newer release.")],
     details: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write every change here: a .parquet or .csv.")
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write every change to this .parquet or .csv.")
     ] = None,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Say what changed between two releases: concepts added, retired, replaced, renamed; names; relations."""
+    """Show what changed between two releases.
+
+    Counts concepts added, retired, replaced and renamed, and changed names and relations.
+    """
     from onoma.artifacts import ensure_file_writable
     from onoma.cli import show
     from onoma.terminology import diff_terminologies

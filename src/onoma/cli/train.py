@@ -45,14 +45,16 @@ def train(
     hide: Annotated[
         int,
         typer.Option(
-            "--hide", min=0, metavar="N", help="Hide N synonyms from training and measure how many are found again."
+            "--hide", min=0, metavar="N", help="Hide N synonyms from training, and measure how many are found."
         ),
     ] = 0,
     leave_out: LeaveOut = None,
     development: Development = None,
     development_terminology: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The terminology that they are looked for in. Unset: the one trained on."),
+        typer.Option(
+            metavar="DIR", help="The terminology in which to find these mentions. Default: the one trained on."
+        ),
     ] = None,
     column: MentionColumn = None,
     code_column: CodeColumn = None,
@@ -68,15 +70,17 @@ def train(
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw the grid's scores: .png, .svg or .pdf; replaced if there."),
+        typer.Option(
+            "--plot", metavar="FILE", help="Plot the grid's scores to this .png, .svg or .pdf, which is overwritten."
+        ),
     ] = None,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Train an encoder on the synonyms of a terminology, or on pairs made before.
+    """Train an encoder on the synonyms of a terminology or on pairs.
 
-    Stopped at any moment, the same command goes on from the last checkpoint, which lies with the unfinished
-    run in ENCODER.run. Settings of a recipe: onoma recipes show RECIPE.
+    If the run is stopped, give the same command again: it resumes from the last checkpoint, which is kept with the
+    unfinished run in ENCODER.run. Settings of a recipe: onoma recipes show RECIPE.
 
     On several GPUs: torchrun --nproc-per-node 2 --no-python onoma train ...
     """

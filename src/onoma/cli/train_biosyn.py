@@ -40,7 +40,10 @@ def train_biosyn(
     development: Development = None,
     development_dictionary: Annotated[
         Path | None,
-        typer.Option(metavar="NAMES", help="The names they are looked for in, likewise. Unset: those trained on."),
+        typer.Option(
+            metavar="NAMES",
+            help="The names among which to find these mentions, in the same format. Default: those trained on.",
+        ),
     ] = None,
     column: MentionColumn = None,
     code_column: CodeColumn = None,
@@ -49,12 +52,13 @@ def train_biosyn(
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Train an encoder to rank the names of a dictionary for annotated mentions (BioSyn).
+    """Train an encoder on annotated mentions (BioSyn).
 
-    The weight of a sparse score (character TF-IDF) is learnt with it and kept in the encoder's folder.
+    It learns to rank the names of a dictionary for the mentions. The weight of a sparse score (character TF-IDF) is
+    learned with it and stored in the encoder's folder.
 
-    Stopped at any moment, the same command goes on from the last checkpoint, which lies with the unfinished
-    run in ENCODER.run. Settings of a recipe: onoma recipes show RECIPE.
+    If the run is stopped, give the same command again: it resumes from the last checkpoint, which is kept with the
+    unfinished run in ENCODER.run. Settings of a recipe: onoma recipes show RECIPE.
     """
     from onoma.cli import show
     from onoma.training.biosyn_config import BiosynRecipe

@@ -23,11 +23,13 @@ def verify(
     database: Database = None,
     as_json: Json = False,
 ) -> None:
-    """Checksum every file of a folder that Onoma wrote, and say what it is made from: also which files and vocabularies
-    the names in it, or those that it learnt, came from, and under which licences.
+    """Check every file of a folder that Onoma wrote.
 
-    Vectors that lie in PostgreSQL are read and compared too, if a database is named. With --json a folder that is not
-    whole has its problem in the object too.
+    Compares checksums, and says what the folder is made from: also which files and vocabularies the names in it, or
+    those that it learned, came from, and under which licences.
+
+    Vectors in PostgreSQL are read and compared too, if you name the database. With --json, the object of a folder that
+    is not whole also has its problem.
     """
     from onoma.artifacts import manifests_within, origins_in_rows, origins_of, read_manifest, verify_artifact
     from onoma.cli import show
