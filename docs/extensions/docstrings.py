@@ -1,4 +1,4 @@
-"""Griffe extension: what docstrings have of reStructuredText, tables between lines of ``=`` and ``::``, as Markdown."""
+"""Griffe extension: reStructuredText in docstrings (tables between lines of ``=``, and ``::``) as Markdown."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Docstrings(griffe.Extension):
 
 
 def without_double_colons(text: str) -> str:
-    """The text without the marks before what is shown as it stands, which its indent tells in Markdown."""
+    """The text without the marks before literal blocks, which Markdown recognises by their indent."""
     return re.sub(r"^( *)::$", "", re.sub(r"(?<=\S)::$", ":", text, flags=re.MULTILINE), flags=re.MULTILINE)
 
 
 def markdown_tables(text: str) -> str:
     """The text with its tables as Markdown.
 
-    A line goes on with the row above if its first cell is empty, or if that of the line above ends with a comma.
+    A line continues the row above if its first cell is empty, or if the first cell above ends with a comma.
     """
     lines, written = text.splitlines(), []
     number = 0
@@ -60,7 +60,7 @@ def markdown_tables(text: str) -> str:
 
 
 def _without_bars(cell: str) -> str:
-    """A cell whose bars do not end it: in code, where a backslash would be seen, as HTML."""
+    """A cell with its bars escaped, so that they do not end it: in code, which would show a backslash, as HTML."""
 
     def code(match: re.Match[str]) -> str:
         text = match.group(1) or match.group(2)

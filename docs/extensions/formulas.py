@@ -1,7 +1,7 @@
-"""MkDocs hook: fenced blocks ``formula`` (TeX, as far as Matplotlib knows it) become drawings.
+"""MkDocs hook: draws fenced blocks ``formula`` (the TeX that Matplotlib supports).
 
-They are drawn when the site is built, so that a reader needs neither network nor scripts, and take the colour of the
-text around them. Where the Markdown is shown as it is, the TeX can be read.
+They are drawn when the site is built, so that a reader needs neither network nor scripts, in the colour of the text
+around them. Where the Markdown is not rendered, readers see the TeX.
 """
 
 from __future__ import annotations

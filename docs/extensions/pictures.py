@@ -32,7 +32,7 @@ MINERS: dict[str, Callable[..., PairMasks]] = {
 }
 _SIMILARITIES = torch.linspace(-0.2, 0.99, 120).tolist()
 _PLANE = torch.linspace(-0.2, 1, 192).tolist()
-"""Of a step that no margin is a multiple of: a boundary that meets points is drawn with jogs, by their rounding."""
+"""No margin is a multiple of its step: rounding would draw a boundary through grid points with jogs."""
 _RIVALS = (0.3, 0.6, 0.9)
 _GREY, _LINES, _MINED = "#808080", ("#4c9be8", "#2a9d6f", "#d1653a"), "#2a9d6f"
 _STYLE = {
@@ -42,7 +42,7 @@ _STYLE = {
     "font.size": 9,
     **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color", "text.color"), _GREY),
 }
-"""Grey that can be read on the light and on the dark page; the ground is left out."""
+"""A grey that is legible on the light and on the dark page; there is no background."""
 
 
 def on_files(files: Files, *, config: Any, **_: Any) -> Files:
@@ -63,7 +63,7 @@ def weights(loss: str, synonym: float, other: float) -> tuple[float, float]:
 
 
 def weight_picture(loss: str) -> str:
-    """Left the pull on the synonym over its similarity, right the push on the other name, as SVG."""
+    """SVG: on the left the pull on the synonym over its similarity, on the right the push on the other name."""
     with rc_context(_STYLE):
         figure = Figure(figsize=(7.6, 2.7), layout="constrained")
         panels = figure.subplots(1, 2)
@@ -98,7 +98,7 @@ def mined_plane(mining: str) -> torch.Tensor:
 
 
 def mining_picture() -> str:
-    """For each mining, where in the plane of the two similarities the pairs of one triplet count, as SVG."""
+    """SVG: for each mining, where in the plane of the two similarities the pairs of one triplet count."""
     with rc_context(_STYLE):
         figure = Figure(figsize=(7.6, 2.4), layout="constrained")
         panels = figure.subplots(1, len(MINERS), sharey=True)

@@ -160,7 +160,7 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
         "weights: dense",
         "calibration error",
         "(perfect confidences: 0.",
-        "of the different mentions answered\nit was learned from ",
+        "of the distinct mentions answered\nit was learned from ",
         "\nthresholds learned without a fifth of them, on that fifth: 0.",
     ):
         assert words in done.stdout

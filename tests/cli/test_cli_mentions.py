@@ -37,7 +37,7 @@ def corpus(tmp_path: Path) -> Path:
 def test_a_table_and_what_is_said_of_it(corpus: Path, tmp_path: Path) -> None:
     table = tmp_path / "mentions.csv"
     said = run(corpus, "-o", table, "--add-prefix", "MESH:")
-    assert f"{table}: 3 mentions (2 different, 1 of no concept) of 2 concepts in 1 document\n" in said
+    assert f"{table}: 3 mentions (2 distinct, 1 of no concept) of 2 concepts in 1 document\n" in said
     assert "mentions of several concepts, left out: 1\n" in said
     rows = pl.read_csv(table)
     assert rows["concept_id"].to_list() == ["MESH:D003139", "MESH:D009203", "NIL"]

@@ -22,7 +22,7 @@ def test_map(linker: Path, tmp_path: Path) -> None:
     source, output = write_table(tmp_path / "x.csv", rows), tmp_path / "new" / "y.jsonl"
     done = invoke("map", linker, "--input", source, "--column", "mention", "--output", output, "--top-k", "2")
     assert done.exit_code == 0, done.output
-    assert "20 rows, 16 of them linked; 12 different mentions; 36 rows written; " in done.stderr
+    assert "20 rows, 16 of them linked; 12 distinct mentions; 36 rows written; " in done.stderr
     assert_same(output, expected_rows(rows, linker, top_k=2))
 
 

@@ -91,7 +91,7 @@ def tune(
             max=1,
             metavar="P",
             help="From now on, answer 'no such concept' below the confidence from which this share (above 0) of "
-            "the answers to different mentions is right. Default: answer at any confidence, even if this was "
+            "the answers to distinct mentions is right. Default: answer at any confidence, even if this was "
             "set before.",
         ),
     ] = None,
@@ -366,7 +366,7 @@ def _show_confidence(report: TuningReport) -> None:
 
     if (held := report.calibration) is not None:
         show.out.print(
-            f"confidence ({held.method}), of the first answers to {quantity(held.n_answers, 'different mention')}: "
+            f"confidence ({held.method}), of the first answers to {quantity(held.n_answers, 'distinct mention')}: "
             f"{held.mean_confidence:.3f} on average, {held.share_right:.3f} right; "
             f"expected calibration error {held.expected_calibration_error:.3f} (perfect confidences: "
             f"{held.if_calibrated:.3f})",
@@ -378,7 +378,7 @@ def _show_confidence(report: TuningReport) -> None:
         low, high = wilson_interval(told.n_learned_right, told.n_learned_from)
         show.out.print(
             f"no such concept below a confidence of {threshold_in_words(report.no_concept_below)}: "
-            f"{told.share_answered:.3f} of the different mentions answered\n"
+            f"{told.share_answered:.3f} of the distinct mentions answered\n"
             f"it was learned from {quantity(told.n_learned_from, 'answer')}, {told.n_learned_right:,} of them right "
             f"({low:.3f}-{high:.3f})\n"
             f"thresholds learned without a fifth of them, on that fifth: {told.held_out_answered:.3f} answered{right}"

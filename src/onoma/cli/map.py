@@ -102,7 +102,7 @@ def map_(
     """Link a column of mentions in a table.
 
     Writes the table with the answers in further columns. Tables of any size are mapped in bounded memory, and each
-    different mention is linked once. If the run is stopped, give the same command again: it resumes where it was.
+    distinct mention is linked once. If the run is stopped, give the same command again: it resumes where it was.
     With --codes, --abbreviations, --expand, --spelling, --strengths or --composites, the column read_as says what was
     linked in place of a mention; each part of a composite mention becomes a row.
     """
@@ -155,7 +155,7 @@ def map_(
     written = f"; {quantity(report.n_written, 'row')} written" if report.n_written != report.n_rows else ""
     show.remark(
         f"{output}: {quantity(report.n_rows, 'row')}, {report.n_linked:,} of them linked; "
-        f"{quantity(report.n_mentions, 'different mention')}{written}; {show.duration(report.seconds)}"
+        f"{quantity(report.n_mentions, 'distinct mention')}{written}; {show.duration(report.seconds)}"
     )
     if report.mean_confidence is not None:
         of_development = report.development_confidence

@@ -70,7 +70,7 @@ def mentions(
         return
     documents, concepts = quantity(facts["n_documents"], "document"), quantity(facts["n_concepts"], "concept")
     show.remark(
-        f"{out}: {quantity(len(found), 'mention')} ({facts['n_distinct']:,} different, "
+        f"{out}: {quantity(len(found), 'mention')} ({facts['n_distinct']:,} distinct, "
         f"{facts['n_of_no_concept']:,} of no concept) of {concepts} in {documents}"
     )
     for note, count in reading.notes.items():
