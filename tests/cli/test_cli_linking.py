@@ -222,7 +222,7 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
         run("link", tmp_path / "linker", "x", "--min-confidence", "1", "--min-precision", "1")
     again = [*map(str, tune), "--on-error", "skip"]
     done = invoke(*again)
-    assert f"which it was below a confidence of {threshold_in_words(told['no_concept_below'])}" in " ".join(
+    assert f"as it did below a confidence of {threshold_in_words(told['no_concept_below'])}" in " ".join(
         done.stderr.split()
     )
     assert "confidences are dropped" not in done.stderr
@@ -278,7 +278,7 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
     done = invoke(*tune)
     assert done.exit_code == 0, done.output
     assert "prior: 1 concept meant by 3 mentions, 1 of them of none that the linker has" in done.stdout
-    assert "of the development mentions 0% stand among those of the prior too" in done.stdout
+    assert "0% of the development mentions are also among those of the prior" in done.stdout
     assert "train.txt, line 4: left out" in done.stderr
     counted = {
         "n_mentions": 3,
@@ -293,7 +293,7 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
     (tmp_path / "most.txt").write_text("\n".join(lines[2:120]) + "\n")
     tune[tune.index(tmp_path / "train.txt")] = tmp_path / "most.txt"
     done = invoke(*tune)
-    assert "of the development mentions 98% stand among those of the prior too" in done.stdout
+    assert "98% of the development mentions are also among those of the prior" in done.stdout
     assert "nearly all development mentions were counted" in done.stderr
     heavy = invoke("linker", "add-prior", tmp_path / "linker", mentions, "--on-error", "skip", "--weight", "3")
     assert "with a weight of 3 what is meant often comes before what is written alike" in heavy.stderr

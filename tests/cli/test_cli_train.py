@@ -168,12 +168,12 @@ def test_a_grid_is_trained_shown_and_drawn(place: Path, tmp_path: Path) -> None:
 
 def test_a_grid_without_scores_says_how_to_have_them(place: Path, tmp_path: Path) -> None:
     grid = ("--grid", place / "grid.toml")
-    assert "--hide N measures" in train(place, tmp_path / "g", *grid).stderr
+    assert "give --hide N to measure" in train(place, tmp_path / "g", *grid).stderr
     invoke("pairs", "build", "-t", place / "t", "-e", place / "base", "-o", tmp_path / "p", "--max-tokens", "16")
     settings = [f"--set={s}" for s in (f"base={place / 'base'}", "steps=4", "batch_pairs=7", "max_tokens=16")]
     made = invoke("train", "quickstart", "--pairs", tmp_path / "p", "-o", tmp_path / "h", *settings, *grid)
     assert made.exit_code == 0
-    assert "--development FILE with --development-terminology DIR measures" in made.stderr
+    assert "give --development FILE with --development-terminology DIR to measure" in made.stderr
 
 
 def test_failed_combinations_are_said_at_the_end(place: Path, tmp_path: Path) -> None:

@@ -106,8 +106,8 @@ def least_confidence(
         from onoma.cli import show
 
         show.remark(
-            f"the linker was tuned with a certainty of {tuned_with:g}: for a precision that is asked for here it only "
-            f"counts if it is asked for too (--certainty {tuned_with:g})"
+            f"the linker was tuned with a certainty of {tuned_with:g}: with --min-precision it counts only if you "
+            f"give it here too (--certainty {tuned_with:g})"
         )
     return linker.threshold_for(min_precision, certainty=certainty)
 

@@ -244,7 +244,7 @@ def run(
             f"{weight:.3g}, is left out (--sparse adds them)"
         )
     if weight is not None and weight <= 0 and sparse:
-        show.remark(f"training left n-grams a weight of {weight:.3g} beside the vectors, which counts as nothing")
+        show.remark(f"training left n-grams a weight of {weight:.3g}, which adds nothing to the vectors")
     answering = (
         None if linking is None or chosen is not None else linking.tuned(linking.settings.replaced(stages=asked))
     )
@@ -267,8 +267,8 @@ def dictionary(
 ) -> None:
     """Write the names that a task ranks.
 
-    Writes them as the task measures them: lines of ids, separated by |, and a name. For onoma train-biosyn
-    --development-dictionary, and for other tools.
+    Writes them as the task measures them: lines of ids, separated by |, and a name. Use the file with
+    onoma train-biosyn --development-dictionary, or in other tools.
     """
     from onoma.artifacts import ensure_file_writable, ensure_plain_name
     from onoma.benchmarks.biosyn import write_dictionary

@@ -180,7 +180,7 @@ def add_prior(
 ) -> None:
     """Count how often mentions mean each concept.
 
-    Replaces earlier counts. For a linker whose settings are chosen, to count the development mentions too.
+    Replaces earlier counts. Use it once a linker's settings are chosen, to count the development mentions too.
     """
     from onoma.cli import show
     from onoma.linking import LinkerSettings
@@ -288,16 +288,16 @@ def _show_counted(report: TuningReport) -> None:
     if report.prior is not None and report.n_counted_too is not None:
         _show_prior(report.prior)
         share = report.n_counted_too / (report.n_mentions - report.n_no_concept - report.n_unknown)
-        show.out.print(f"of the development mentions {share:.0%} stand among those of the prior too")
+        show.out.print(f"{share:.0%} of the development mentions are also among those of the prior")
         if share >= _NEARLY_ALL:
             show.remark(
-                "nearly all development mentions were counted: what counts are worth, and the accuracies, hold only if "
+                "nearly all development mentions were counted: the weight of counts and the accuracies hold only if "
                 "later mentions are as well known"
             )
     if report.may_be_counted and report.prior_weight is not None:
         show.remark(
-            "the linker has counted each concept as often as these mentions mean it, or more: if they were counted "
-            "themselves, what counts are worth is learned wrongly, and the accuracies are too high"
+            "the linker has counted each concept as often as these mentions mean it, or more: if these very mentions "
+            "were counted, the weight of counts is wrong, and the accuracies are too high"
         )
 
 
@@ -311,8 +311,8 @@ def _show_lost(before: LinkerSettings, report: TuningReport) -> None:
     if before.no_concept_below is not None and report.no_concept_below is None:
         least = threshold_in_words(before.no_concept_below)
         show.remark(
-            f"nothing is 'no such concept' any more, which it was below a confidence of {least}: "
-            "give --min-precision again to withhold what is uncertain"
+            f"the linker no longer answers 'no such concept', as it did below a confidence of {least}: "
+            "give --min-precision again to withhold uncertain answers"
         )
 
 
@@ -387,15 +387,15 @@ def _show_confidence(report: TuningReport) -> None:
         if told.held_out_right is not None and told.held_out_right < told.wish.precision:
             better = "" if told.wish.certainty is not None else ", or give --certainty"
             show.remark(
-                f"on mentions that it was not learned from the threshold does not keep {told.wish.precision:g}: expect "
-                f"less, tune on more mentions{better}"
+                f"on mentions that it was not learned from, the threshold does not reach {told.wish.precision:g}: "
+                f"expect less, tune on more mentions{better}"
             )
         elif told.n_unfulfilled:
             show.remark(
-                "without a fifth of the mentions there may be no such threshold: it rests on few of them; tune on more"
+                "without a fifth of the mentions there may be no such threshold: it depends on few; tune on more"
             )
         if not report.n_no_concept + report.n_unknown:
             show.remark(
-                "all development mentions mean a concept that the linker has: where later ones do not, more of the "
-                "answers are wrong than was wished for; tune on some of these too"
+                "all development mentions mean a concept that the linker has: for later mentions that do not, the "
+                "precision is lower than requested; tune on some of these too"
             )

@@ -163,8 +163,8 @@ def map_(
         show.remark(f"Mean confidence of the best links: {report.mean_confidence:.3f}{compared}.")
     if report.n_quoted:
         show.remark(
-            f"{quantity(report.n_quoted, 'row')} with a mention in double quotes, which were taken for a part of it: "
-            "--quoting yes takes them off"
+            f"{quantity(report.n_quoted, 'row')} with a mention in double quotes, which were read as part of it: "
+            "--quoting yes removes them"
         )
     if report.no_concept_below is not None:
         show.remark(

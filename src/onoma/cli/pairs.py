@@ -241,8 +241,8 @@ def bitext(
     show.remark(f"lines: {counts_in_words(counts)}")
     if again := counts.get("of_a_class_again"):
         show.remark(
-            f"{quantity(again, 'line')} of a class that stood before, and now each line is a class of its own, whose "
-            "names the others are pushed away from. If a class is a concept, as in SapBERT's training file, give "
+            f"{quantity(again, 'line')} of a class that occurred before; each line is now a class of its own, and "
+            "training pushes their names apart. If a class is a concept, as in SapBERT's training file, give "
             "--classes listed (these pairs) or column (paired anew)."
         )
 

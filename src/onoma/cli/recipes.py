@@ -22,7 +22,7 @@ app = Commands(help="Show the training recipes included with Onoma.", no_args_is
 def list_recipes() -> None:
     """List the recipes and the grids that vary them.
 
-    For grids, see onoma train --grid.
+    To train a grid: onoma train RECIPE --grid GRID.
     """
     from onoma.cli import show
     from onoma.training.grid import grid_names, load_grid
@@ -107,7 +107,7 @@ def show_grid(
 ) -> None:
     """Check and show what a grid would train.
 
-    This is what onoma train RECIPE --grid GRID trains.
+    Shows what onoma train RECIPE --grid GRID would train, without training.
     """
     from onoma.cli import show
     from onoma.training.grid import combinations, load_grid

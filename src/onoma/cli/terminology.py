@@ -243,7 +243,7 @@ def search(
 ) -> None:
     """Find concepts by code or name.
 
-    TEXT is a code (their own or a cross-reference), the beginning of a name, or part of a name.
+    A code may be the concept's own or a cross-reference.
     """
     from onoma.cli import show
     from onoma.terminology import Terminology

@@ -194,11 +194,14 @@ def _show_grid(
         show.remark(f"Scores are of {n_queries}: a difference of a query or two is chance.")
     if not score:
         measuring = "--development FILE with --development-terminology DIR" if on_pairs else "--hide N"
-        show.remark(f"Sorted by loss, which says little between losses, minings and batches: {measuring} measures.")
+        show.remark(
+            f"Sorted by loss, which cannot be compared between losses, mining methods and batches: "
+            f"give {measuring} to measure."
+        )
     if plot is not None and finished:
         plot_grid(grid, table, plot, overwrite=True)
-        show.remark(f"{plot}: a picture of it")
-    show.remark(f"{out / TABLE_NAME}: all of it")
+        show.remark(f"{plot}: the plot")
+    show.remark(f"{out / TABLE_NAME}: the whole table")
     if failed := [made.name for made in table if made.status != DONE]:
         raise TrainingError(
             f"{len(failed)} of {len(table)} combinations failed: {', '.join(failed[:5])}"
