@@ -14,7 +14,7 @@ import pytest
 import onoma
 
 PACKAGES = ["onoma", *(f"onoma.{found.name}" for found in pkgutil.iter_modules(onoma.__path__) if found.ispkg)]
-LAZY = ["onoma", "onoma.encoders", "onoma.linking", "onoma.pairs", "onoma.terminology"]
+LAZY = ["onoma", "onoma.encoders", "onoma.linking", "onoma.pairs", "onoma.terminology", "onoma.training"]
 
 
 @pytest.mark.parametrize("package", LAZY)
@@ -43,7 +43,11 @@ def test_what_is_declared_for_types_is_what_is_loaded(package: str) -> None:
 def test_nothing_else_is_offered_to_who_completes_names(package: str) -> None:
     loaded = importlib.import_module(package)
     seen = {name for name in dir(loaded) if not name.startswith("__")}
-    rooms = {found.name for found in pkgutil.iter_modules(loaded.__path__)} if package == "onoma" else set()
+    rooms = (
+        {found.name for found in pkgutil.iter_modules(loaded.__path__)}
+        if package in {"onoma", "onoma.training"}
+        else set()
+    )
     assert seen <= {*loaded.__all__, *rooms}
     assert not seen & {"lazily", "lazy", "TYPE_CHECKING", "annotations", "report_nothing", "reporting"}
     assert "__version__" in dir(onoma)
@@ -65,9 +69,10 @@ def test_what_is_not_offered_is_refused(package: str) -> None:
 
 
 def test_modules_of_a_package_are_there_as_if_something_had_imported_them() -> None:
-    script = "import onoma.linking; print(onoma.linking.calibration.__name__, onoma.terminology.catalogue.__name__)"
+    asked = ["linking.calibration", "terminology.catalogue", "training.grid_run", "training.alignment_config"]
+    script = f"import onoma; print({', '.join(f'onoma.{name}.__name__' for name in asked)})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["onoma.linking.calibration", "onoma.terminology.catalogue"]
+    assert done.stdout.split() == [f"onoma.{name}" for name in asked]
 
 
 @pytest.mark.parametrize(
