@@ -160,6 +160,20 @@ def test_a_pause_on_stdin_that_does_not_block_is_not_its_end(place: Path) -> Non
         os.close(reading)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
+def test_ctrl_c_ends_the_wait_for_a_line_of_stdin(place: Path) -> None:
+    command = [sys.executable, "-c", "from onoma.cli import main; main()", "link", str(place / "linker"), "--json"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"heart\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        time.sleep(0.2)  # until it waits for the next one
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+
+
 def test_a_line_of_stdin_that_is_not_utf8_is_named(place: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "from onoma.cli import main; main()", "link", str(place / "linker")],

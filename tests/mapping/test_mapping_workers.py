@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from mapping_data import make_linker_of, rows_of, write_table
 from test_mapping_resuming import start
 
 from onoma.errors import UnavailableError
-from onoma.mapping import map_table
+from onoma.mapping import map_table, process_pool
 from onoma.mapping.answers import link_task
 from onoma.mapping.keyed_texts import KeyedTexts
 from onoma.mapping.work_folder import WorkFolder
@@ -49,6 +51,32 @@ def test_same_bytes_as_one_process(linker: Path, source: Path, tmp_path: Path, m
     assert (one.n_rows, one.n_mentions, one.n_linked) == (two.n_rows, two.n_mentions, two.n_linked)
     assert done == sorted(done)
     assert done[-1] == two.n_mentions
+
+
+def test_ctrl_c_ends_the_wait_for_workers(
+    linker: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work: list[bool] = []
+
+    def end(worker: process_pool._Worker) -> None:
+        at_work.append(worker._process.poll() is None)
+        end_worker(worker)
+
+    end_worker = process_pool._Worker.end
+    monkeypatch.setattr(process_pool._Worker, "end", end)
+    monkeypatch.setattr(process_pool, "_START", "import time; time.sleep(10)")
+    signal.siginterrupt(signal.SIGINT, False)  # as polars leaves it where it is loaded
+    interrupt = threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        map_table(
+            linker,
+            source,
+            tmp_path / "y.csv",
+            column="mention",
+            workers=2,
+            progress=lambda _done, _total, what: interrupt.start() if what == "linking" else None,
+        )
+    assert at_work == [True, True]
 
 
 def test_workers_share_the_processors_where_none_can_be_bound(

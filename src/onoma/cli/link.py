@@ -163,6 +163,7 @@ def _lines_of_stdin() -> Iterator[list[str]]:
     from onoma.errors import InputError
     from onoma.files.csv_problems import CARRIAGE_RETURN
     from onoma.files.text_files import lines_of_bytes
+    from onoma.interrupts import end_waits
 
     if sys.stdin is None:
         raise ConfigError("standard input is closed: give mentions, or lines on it.")
@@ -172,7 +173,12 @@ def _lines_of_stdin() -> Iterator[list[str]]:
         show.remark("mentions, one a line; Ctrl-D ends them")
     n_lines, parts = 0, list[bytes]()
     stream = cast(io.BufferedIOBase, sys.stdin.buffer)
-    while data := stream.read1(_PART_BYTES):
+
+    def more() -> bytes:
+        end_waits()
+        return stream.read1(_PART_BYTES)
+
+    while data := more():
         before, line_feed, rest = data.rpartition(b"\n")
         if line_feed:
             parts += [before, line_feed]

@@ -23,6 +23,7 @@ from typing import IO
 
 from onoma.errors import UnavailableError
 from onoma.indexes.pgvector_folder import DATABASE_VARIABLE
+from onoma.interrupts import end_waits
 from onoma.mapping.work_folder import WorkFolder
 from onoma.mapping.worker_process import ONOMA_ERROR, SYSTEM_ERROR
 from onoma.processors import usable_processors
@@ -80,6 +81,7 @@ def link_in_processes(
             worker.give(waiting.popleft())
             at_work += 1
         while at_work:
+            end_waits()
             worker, line = heard.get()
             if not line:
                 status, said = worker.last_words()
