@@ -187,6 +187,7 @@ def test_the_curve_is_short_and_keeps_its_ends() -> None:
     judged = mentions(3000)
     result = measure_abstention(judged)
     assert 100 < len(result.curve) <= 200
+    assert len(repr(result)) < 2000, "without the curve and the bins"
     assert result.curve[0].threshold == max(mention.confidence for mention in judged)
     assert result.curve[-1].coverage == 1
     assert result.curve[-1].precision == result.accuracy

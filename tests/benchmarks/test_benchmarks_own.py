@@ -67,6 +67,7 @@ def test_a_linker_is_measured_on_mentions_of_concepts(linker: Path, file: Path, 
     assert result.unknown_gold == {"D8": 1}
     assert [doubt for doubt in result.doubts if "D8" in doubt]
     assert not any("published" in doubt or "NIL" in doubt for doubt in result.doubts)
+    assert len(repr(result)) < 1500
     assert str(result).startswith("own, mentions: 6 queries (5 distinct) and 1 of no concept, 5 names")
     predictions = pl.read_parquet(tmp_path / "out" / "predictions.parquet")
     rows = [(row, mention, code == "NIL") for row, (mention, code) in enumerate(ROWS)]

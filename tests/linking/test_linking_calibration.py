@@ -22,6 +22,7 @@ from onoma.linking.calibration import Calibration, Method, _examples, _folds
 from onoma.linking.calibrators import PLATT_L2, IsotonicMap, LogisticModel, PlattMap
 from onoma.linking.confidence_features import FEATURE_NAMES, MentionEvidence, confidence_features
 from onoma.linking.confidence_metrics import expected_calibration_error
+from onoma.linking.settings import LinkerSettings
 from onoma.types import BoolArray, DoubleArray
 
 METHODS: tuple[Method, ...] = ("isotonic", "platt")
@@ -50,6 +51,13 @@ scored = st.lists(
 
 def arrays(pairs: list[tuple[float, bool]]) -> tuple[DoubleArray, BoolArray]:
     return np.array([s for s, _ in pairs], np.float64), np.array([r for _, r in pairs], np.bool_)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_a_notebook_shows_does_not_grow_with_the_examples(method: Method) -> None:
+    calibration = fitted(method, n=4000)
+    assert len(repr(calibration)) < 1000
+    assert len(repr(LinkerSettings(calibration=calibration.to_json()))) < 400
 
 
 @pytest.mark.parametrize("l2", [0.01, 1.0, 30.0])

@@ -112,6 +112,10 @@ def test_its_encoder_is_an_encoder_like_others(linker: Linker) -> None:
     assert remembering.encode([]).shape == (0, own.width)
     with pytest.raises(InputError, match="put it in a list"):
         remembering.encode("cold")
+    for texts in (np.array(["cold", "flu"]), (text for text in ("cold", "flu"))):
+        given: Any = texts
+        np.testing.assert_array_equal(remembering.encode(given), own.encode(["cold", "flu"]))
+    assert repr(remembering) == f"RememberingEncoder({own!r})"
     no_texts: Any = ["cold", None]
     with pytest.raises(InputError, match="is not text"):
         remembering.encode(no_texts)

@@ -82,6 +82,11 @@ def terminology(tmp_path_factory: pytest.TempPathFactory) -> Terminology:
     return make_terminology(tmp_path_factory.mktemp("t") / "t", concepts, obsolete={"C:0"})
 
 
+def test_a_notebook_shows_how_many_are_hidden(terminology: Terminology) -> None:
+    hidden = hold_out_synonyms(terminology, n_names=40)
+    assert repr(hidden) == "HeldOut(40 synonyms, 40 rows of names)"
+
+
 def test_the_seed_decides(terminology: Terminology) -> None:
     first = hold_out_synonyms(terminology, n_names=20, seed=1)
     again = hold_out_synonyms(terminology, n_names=20, seed=1)

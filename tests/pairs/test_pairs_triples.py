@@ -106,6 +106,8 @@ def test_what_is_written_can_be_opened(terminology: Terminology, tmp_path: Path)
     verify_artifact(made.path)
     opened = TripleSet.open(tmp_path / "s")
     assert opened.manifest == made.manifest
+    assert repr(opened) == f"TripleSet('{tmp_path / 's'}': {len(opened.triples)} triples, {len(opened.store)} names)"
+    assert repr(opened.store) == f"NameStore({len(opened.store)} names, {len(opened.store.ids)} tokens)"
     assert opened.relation_names == ("inverse_isa", "isa")
     assert opened.tokenizer_fingerprint == made.tokenizer_fingerprint
     again = build_triples(terminology, small_tokenizer(), tmp_path / "again")

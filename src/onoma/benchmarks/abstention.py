@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -178,9 +178,9 @@ class AbstentionResult:
     ece_equal_width: float
     brier: float
     aurc: float
-    bins: tuple[ReliabilityBin, ...]
-    histogram: tuple[ReliabilityBin, ...]
-    curve: tuple[CurvePoint, ...]
+    bins: tuple[ReliabilityBin, ...] = field(repr=False)
+    histogram: tuple[ReliabilityBin, ...] = field(repr=False)
+    curve: tuple[CurvePoint, ...] = field(repr=False)
     at_precision: Mapping[float, OperatingPoint | None]
     chosen: Mapping[float, OperatingPoint]
     as_tuned: OperatingPoint | None

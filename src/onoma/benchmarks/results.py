@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -118,30 +118,30 @@ class BenchmarkResult:
 
     task: str
     split: str
-    protocol: str
-    tie_rule: str
+    protocol: str = field(repr=False)
+    tie_rule: str = field(repr=False)
     accuracy: Mapping[int, Accuracy]
     accuracy_once: Mapping[int, float]
     exact_match: Mapping[int, Accuracy]
-    by_names: Mapping[str, Mapping[int, Accuracy]]
-    by_group: GroupSplit | None
+    by_names: Mapping[str, Mapping[int, Accuracy]] = field(repr=False)
+    by_group: GroupSplit | None = field(repr=False)
     n_queries: int
     n_nil: int
     n_distinct_mentions: int
     clusters: str
     n_dictionary: int
-    dictionary_sha256: str
+    dictionary_sha256: str = field(repr=False)
     coverage: float
-    unknown_gold: Mapping[str, int]
+    unknown_gold: Mapping[str, int] = field(repr=False)
     doubts: tuple[str, ...]
     model: Mapping[str, str]
-    abstention: AbstentionResult | None
-    learned: LearnedSplit | None
+    abstention: AbstentionResult | None = field(repr=False)
+    learned: LearnedSplit | None = field(repr=False)
     seed: int
-    versions: Mapping[str, str]
-    machine: Mapping[str, str | int]
-    terminologies: Mapping[str, str]
-    data: Mapping[str, Mapping[str, str | int]]
+    versions: Mapping[str, str] = field(repr=False)
+    machine: Mapping[str, str | int] = field(repr=False)
+    terminologies: Mapping[str, str] = field(repr=False)
+    data: Mapping[str, Mapping[str, str | int]] = field(repr=False)
     seconds: float
     path: Path
 

@@ -59,15 +59,15 @@ class BenchmarkTask:
     name: str
     description: str
     splits: tuple[str, ...]
-    queries: Read[Query]
-    dictionary: Read[DictionaryLine]
-    data_source: str
+    queries: Read[Query] = field(repr=False)
+    dictionary: Read[DictionaryLine] = field(repr=False)
+    data_source: str = field(repr=False)
     licence: str
-    citation: str
-    protocol: str
-    linker_protocol: str
-    tie_rule: str
-    linker_tie_rule: str
+    citation: str = field(repr=False)
+    protocol: str = field(repr=False)
+    linker_protocol: str = field(repr=False)
+    tie_rule: str = field(repr=False)
+    linker_tie_rule: str = field(repr=False)
     cutoffs: tuple[int, ...]
     n_queries: Mapping[str, int] = field(default_factory=dict)
     n_names: Mapping[str, int] = field(default_factory=dict)

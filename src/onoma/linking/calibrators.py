@@ -9,7 +9,7 @@ Shapes: n examples, F features.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -154,8 +154,8 @@ class IsotonicMap:
         Zadrozny and Elkan 2002; pool adjacent violators: Ayer et al. 1955.
     """
 
-    points: tuple[float, ...]
-    confidences: tuple[float, ...]
+    points: tuple[float, ...] = field(repr=False)
+    confidences: tuple[float, ...] = field(repr=False)
     method: Literal["isotonic"] = "isotonic"
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import decimal
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Literal, TypeAlias
 
@@ -159,9 +159,9 @@ class PrecisionCoverage:
         n_mentions: All mentions, with those that have no answer.
     """
 
-    thresholds: tuple[float, ...]
-    n_kept: tuple[int, ...]
-    n_right: tuple[int, ...]
+    thresholds: tuple[float, ...] = field(repr=False)
+    n_kept: tuple[int, ...] = field(repr=False)
+    n_right: tuple[int, ...] = field(repr=False)
     n_mentions: int
 
     def __post_init__(self) -> None:

@@ -21,6 +21,9 @@ class RememberingEncoder:
     def __init__(self, encoder: Encoder) -> None:
         self._encoder, self._known = encoder, dict[str, FloatArray]()
 
+    def __repr__(self) -> str:
+        return f"RememberingEncoder({self._encoder!r})"
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._encoder, name)
 
@@ -31,6 +34,7 @@ class RememberingEncoder:
         if not unit_length:
             return self._encoder.encode(texts, progress=progress, unit_length=False)
         check_several(texts, "texts")
+        texts = list(texts)
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         found = self._encoder.encode(new, progress=progress)
         self._known.update(zip(new, found, strict=True))

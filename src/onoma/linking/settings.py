@@ -47,7 +47,7 @@ class LinkerSettings(BaseModel):
     weights: dict[Stage, float] | None = None
     prior_weight: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     rerank_weight: float | None = Field(default=None, ge=0, le=1)
-    calibration: str | None = None
+    calibration: str | None = Field(default=None, repr=False)
     calibrated_stages: tuple[Stage, ...] = ()
     no_concept_below: float | None = Field(default=None, ge=0, le=1)
 

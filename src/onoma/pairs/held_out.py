@@ -36,6 +36,9 @@ class HeldOut:
     """Rows of the table of names to leave out, ascending. May be more than the synonyms: every name of the
     concept that normalises to the hidden text is one, suppressed names included."""
 
+    def __repr__(self) -> str:
+        return f"HeldOut({len(self.texts):,} synonyms, {len(self.name_rows):,} rows of names)"
+
     @property
     def fingerprint(self) -> str | None:
         """SHA-256 over the rows that are left out; None when nothing is hidden."""

@@ -52,6 +52,9 @@ class NameStore:
         self.ids = ids
         self.types = types
 
+    def __repr__(self) -> str:
+        return f"NameStore({len(self):,} names, {len(self.ids):,} tokens)"
+
     @classmethod
     def from_texts(
         cls,

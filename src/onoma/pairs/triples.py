@@ -60,6 +60,9 @@ class TripleSet:
     semantic_type_names: tuple[str, ...]
     """What the numbers of semantic types mean, in alphabetical order."""
 
+    def __repr__(self) -> str:
+        return f"TripleSet({str(self.path)!r}: {len(self.triples):,} triples, {len(self.store):,} names)"
+
     @classmethod
     def open(cls, path: str | Path) -> TripleSet:
         """Open what `build_triples` wrote.
