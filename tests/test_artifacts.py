@@ -117,7 +117,7 @@ def test_a_failing_block_leaves_nothing(tmp_path: Path) -> None:
 
 def test_an_existing_folder_is_kept_unless_overwritten(tmp_path: Path) -> None:
     make(tmp_path / "x", b"old")
-    with pytest.raises(ArtifactExistsError, match="--force"):
+    with pytest.raises(ArtifactExistsError, match="--force, overwrite=True"):
         make(tmp_path / "x", b"new")
     assert (tmp_path / "x" / "data.bin").read_bytes() == b"old"
     make(tmp_path / "x", b"new", overwrite=True)
@@ -592,7 +592,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with write_file(file) as aside:
         aside.write_text("one")
         assert not file.exists()
-    with pytest.raises(ArtifactExistsError, match="--force"), write_file(file):
+    with pytest.raises(ArtifactExistsError, match="--force, overwrite=True"), write_file(file):
         pass
     with pytest.raises(TypeError), write_file(file, overwrite=True) as aside:
         aside.write_text("tw" + 1)  # type: ignore[operator]
@@ -772,7 +772,7 @@ def test_a_file_that_another_wrote_meanwhile_is_not_replaced(
     late.__enter__().write_text("late")
     with write_file(target) as other:  # of a process with our number, as each container has one
         other.write_text("first")
-    with pytest.raises(ArtifactExistsError, match="--force"):
+    with pytest.raises(ArtifactExistsError, match="--force, overwrite=True"):
         late.__exit__(None, None, None)
     assert target.read_text() == "first"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["free.txt", "x.txt"]

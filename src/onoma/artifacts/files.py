@@ -38,7 +38,9 @@ def ensure_free(target: Path, *, overwrite: bool) -> None:
     if is_mounted(target):
         raise ArtifactExistsError(f"{target} is mounted, so that no file can take its place. Choose another name.")
     if target.exists() and not overwrite:
-        raise ArtifactExistsError(f"{target} exists already. Choose another name, or allow overwriting (--force).")
+        raise ArtifactExistsError(
+            f"{target} exists already. Choose another name, or allow overwriting (--force, overwrite=True)."
+        )
 
 
 def is_same(path: Path, other: Path) -> bool:

@@ -129,7 +129,9 @@ def _ensure_replaceable(target: Path, kind: str, *, overwrite: bool) -> None:
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not overwrite:
-        raise ArtifactExistsError(f"{target} exists already. Choose another place, or allow overwriting (--force).")
+        raise ArtifactExistsError(
+            f"{target} exists already. Choose another place, or allow overwriting (--force, overwrite=True)."
+        )
     try:
         manifest = read_manifest(target)
     except DamagedArtifactError:

@@ -316,7 +316,7 @@ def _ensure_free(connection: Connection, name: TableName, *, overwrite: bool) ->
         raise ArtifactExistsError(f"'{name}' is there already and was not written by Onoma; it will not be replaced.")
     if not overwrite:
         raise ArtifactExistsError(
-            f"The table '{name}' exists already. Choose another name, or allow overwriting (--force)."
+            f"The table '{name}' exists already. Choose another name, or allow overwriting (--force, overwrite=True)."
         )
 
 

@@ -378,7 +378,8 @@ class WorkFolder:
                 fix = "Put the linker back that it was begun with" if only_linker else "Run the command as it was"
                 raise MismatchError(
                     f"{self.folder} holds unfinished work with {'another linker' if only_linker else 'other settings'} "
-                    f"({there.differences(settings)}). {fix} to finish that work, or start anew (--force)."
+                    f"({there.differences(settings)}). {fix} to finish that work, or start anew "
+                    "(--force, overwrite=True)."
                 )
             self.clear()
         self._answers = self._answers_of(settings)

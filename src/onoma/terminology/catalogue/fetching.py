@@ -150,7 +150,7 @@ def fetch(
     if there is not None and not there.is_fetched and not overwrite:
         raise ArtifactExistsError(
             f"{path} exists already, and was not fetched, or was changed since. "
-            "Move it away or choose another folder (-o), or allow replacing it (--force)."
+            "Move it away or choose another folder (-o), or allow replacing it (--force, overwrite=True)."
         )
     known = None
     if there is not None and not checksums:
