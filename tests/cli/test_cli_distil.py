@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from typer.testing import Result
 
 from commands import invoke
 from onoma.encoders import open_encoder
-from onoma.errors import ConfigError, InputError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from tiny import WORDS, make_terminology, tiny_encoder
 
 
@@ -41,6 +42,12 @@ def test_an_encoder_is_trained_and_told_of(place: Path, tmp_path: Path) -> None:
     )
     assert "16 names as teacher sees them" in done.stderr
     assert open_encoder(tmp_path / "e").width == 16
+    with pytest.raises(ArtifactExistsError):
+        distil(place, tmp_path / "e")
+    told = json.loads(distil(place, tmp_path / "e", "--force", "--json").stdout)
+    assert (told["path"], told["steps"]) == (str(tmp_path / "e"), 4)
+    with pytest.raises(ConfigError, match="'tensorboard'"):
+        distil(place, tmp_path / "f", "--track", "tensorbord")
     (tmp_path / "other.txt").write_text("Y||heart\n")
     with pytest.raises(InputError, match="has the concept of none of the 1 queries"):
         distil(place, tmp_path / "f", "--development", tmp_path / "other.txt")

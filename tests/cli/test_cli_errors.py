@@ -192,6 +192,24 @@ def test_json_can_be_read_whatever_the_output_is_written_in(monkeypatch: pytest.
         assert letters in text
 
 
+@pytest.mark.parametrize(
+    ("n_rejects", "kept_in", "last"),
+    [
+        (20, None, "x.csv, line 20: left out: no code"),
+        (21, None, "and 1 line more"),
+        (23, Path("out.csv"), "and 3 lines more, all in out.csv"),
+    ],
+)
+def test_of_many_lines_that_were_left_out_the_first_are_told(
+    n_rejects: int, kept_in: Path | None, last: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = range(1, n_rejects + 1)
+    rejects = pl.DataFrame({"file": "x.csv", "line": numbers, "text": "", "reason": "no code"})
+    show.left_out(rejects, kept_in=kept_in)
+    told = [f"x.csv, line {number}: left out: no code" for number in numbers[:20]]
+    assert capsys.readouterr().err.splitlines() == [*told[:19], *dict.fromkeys([told[19], last])]
+
+
 def test_rate_and_time_left_are_of_what_was_done_here(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,9 +57,12 @@ def test_short_forms_of_the_context_and_of_a_table(place: Path) -> None:
     assert "read_as" not in found[2]["links"][0]
 
 
-def test_short_forms_of_several_long_forms_are_told(place: Path) -> None:
+def test_short_forms_of_several_long_forms_are_told(place: Path, tmp_path: Path) -> None:
     done = invoke("link", place / "linker", "MS", "--abbreviations", place / "table.tsv")
-    assert "1 short form with several long forms left as they are: MS" in done.stderr
+    assert "1 short form with several long forms left as they are: MS\n" in done.stderr
+    (tmp_path / "more.tsv").write_text("".join(f"{letter}S\ta b\n{letter}S\tc d\n" for letter in "ABCDEF"))
+    done = invoke("link", place / "linker", "MS", "--abbreviations", tmp_path / "more.tsv")
+    assert "6 short forms with several long forms left as they are: AS, BS, CS, DS, ES, ...\n" in done.stderr
 
 
 def test_each_line_with_its_context(place: Path) -> None:

@@ -196,7 +196,10 @@ def test_without_development_mentions_the_best_cannot_be_kept(place: Path, tmp_p
     assert train(place, tmp_path / "r", "--set", "keep=last").exit_code == 0
     with pytest.raises(ArtifactExistsError):
         train(place, tmp_path / "r", "--set", "keep=last")
-    assert train(place, tmp_path / "r", "--set", "keep=last", "--force").exit_code == 0
+    told = json.loads(train(place, tmp_path / "r", "--set", "keep=last", "--force", "--json").stdout)
+    assert (told["path"], told["steps"]) == (str(tmp_path / "r"), 4)
+    with pytest.raises(ConfigError, match="'tensorboard'"):
+        train(place, tmp_path / "s", "--set", "keep=last", "--track", "tensorbord")
 
 
 def test_the_recipe_is_listed_and_shown() -> None:

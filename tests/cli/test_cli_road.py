@@ -18,9 +18,10 @@ import pytest
 
 from commands import invoke, run
 from onoma.artifacts import read_manifest
+from onoma.encoders import open_encoder
 from onoma.encoders.loading import load_packed
 from onoma.encoders.saving import save_encoder
-from onoma.errors import DamagedArtifactError, OnomaError
+from onoma.errors import ConfigError, DamagedArtifactError, OnomaError
 from tiny import make_terminology, tiny_encoder
 
 WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]
@@ -213,8 +214,19 @@ def test_encode(place: Path) -> None:
     table = pl.read_parquet(place / "v.parquet")
     assert table["name"].to_list() == ["heart disease", "HEART  disease"]
     np.testing.assert_array_equal(table["vector"].to_numpy(), vectors)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     with pytest.raises(OnomaError, match="--force"):
         run("encode", place / "encoder", "--input", place / "names.txt", "--output", place / "v.npy")
+    (place / "names.txt").write_text("heart (disease)\n")
+    again = ("encode", place / "encoder", "--input", place / "names.txt", "--output", place / "v.npy", "--force")
+    encoder = open_encoder(place / "encoder")
+    run(*again, "--no-unit-length")
+    np.testing.assert_allclose(np.load(place / "v.npy"), encoder.encode(["heart (disease)"], unit_length=False))
+    said = invoke(*again, "--normalisation", "biosyn").stderr
+    assert f"v.npy: 1 vector of width {encoder.width}, by encoder" in " ".join(said.split())
+    np.testing.assert_allclose(np.load(place / "v.npy"), encoder.encode(["heart disease"]))
+    with pytest.raises(ConfigError, match="biosin"):
+        run(*again, "--normalisation", "biosin")
 
 
 def test_benchmark(place: Path) -> None:
@@ -290,6 +302,7 @@ def test_every_command_explains_itself(command: tuple[str, ...]) -> None:
     told = run(*command, "--help")
     assert "Usage: " in told
     assert len(told) > 200
+    assert "─" not in told  # no boxes, in which paths and examples would be broken
 
 
 def test_lists(place: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import typer
 
-from commands import run
+from commands import invoke, run
 from onoma.cli import show
 from onoma.cli.app import app
 
@@ -47,6 +47,14 @@ def strict(text: str) -> Any:
 def told(*words: str | Path) -> Any:
     """What a command says with ``--json``, which is all on its standard output."""
     return strict(run(*words, "--json"))
+
+
+def _commands(command: Any = None, words: str = "onoma") -> Iterator[tuple[str, Any]]:
+    """All commands of the tree, each with its words."""
+    command = command or typer.main.get_command(app)
+    for name, below in getattr(command, "commands", {}).items():
+        yield from _commands(below, f"{words} {name}")
+    yield words, command
 
 
 @pytest.fixture(scope="module")
@@ -196,6 +204,50 @@ def test_statuses(terminology: Path, status: int, words: str) -> None:
     assert f"| {status} |" in PAGE
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "least", "most"),
+    [
+        ("benchmark compare", "--seed", 0, None),
+        ("benchmark run", "--seed", 0, None),
+        ("encoder export", "--sample", 100, None),
+        ("encoder export", "--threads", 1, None),
+        ("link", "--min-confidence", 0, 1),
+        ("link", "--min-precision", 0, 1),
+        ("link", "--top-k", 1, None),
+        ("linker tune", "--min-precision", 0, 1),
+        ("map", "--top-k", 1, None),
+        ("map", "--workers", 1, None),
+        ("pairs build", "--max-pairs", 1, None),
+        ("pairs build", "--max-tokens", 3, 512),
+        ("pairs info", "--examples", 1, None),
+        ("quickstart", "--hidden", 100, None),
+        ("quickstart", "--minutes", 0.05, None),
+        ("quickstart", "--seed", 0, None),
+        ("terminology search", "--limit", 1, None),
+        ("train", "--hide", 0, None),
+    ],
+)
+def test_a_number_beyond_what_an_option_takes_is_wrong_usage(
+    command: str, option: str, least: float, most: float | None
+) -> None:
+    beyond = [least - 1 if isinstance(least, int) else least * 0.99, *([] if most is None else [most + 1])]
+    for number in (*beyond, least, *([] if most is None else [most])):
+        done = invoke(*command.split(), option, number, option, number)  # twice, so that none runs
+        assert done.exit_code == 2
+        assert (f"Invalid value for '{option}'" in done.output) is (number in beyond), done.output
+
+
+def test_a_flag_is_off_unless_it_is_given() -> None:
+    """Nothing is overwritten, left out or told as JSON unless that is asked for."""
+    on = {
+        f"{words} {parameter.opts[0]}"
+        for words, command in _commands()
+        for parameter in command.params
+        if parameter.param_type_name == "option" and parameter.is_flag and parameter.default
+    }
+    assert on == {"onoma encode --unit-length"}
+
+
 def test_status_of_a_linker_of_another_release(terminology: Path, tmp_path: Path) -> None:
     run("linker", "build", "-t", terminology, "--no-encoder", "-o", tmp_path / "linker")
     check = ("linker", "update", tmp_path / "linker", "--check", "-t")
@@ -207,17 +259,13 @@ def test_status_of_a_linker_of_another_release(terminology: Path, tmp_path: Path
 
 
 def test_the_page_lists_all_commands_that_print_json() -> None:
-    def found(command: Any, words: str) -> Iterator[str]:
-        for name, below in getattr(command, "commands", {}).items():
-            yield from found(below, f"{words} {name}")
-        if any("--json" in parameter.opts for parameter in command.params):
-            yield words
+    found = [words for words, command in _commands() if any("--json" in parameter.opts for parameter in command.params)]
 
     listed = []
     for row in re.findall(r"^\| (`onoma [^|]*) \|", PAGE, re.M):
         first, *others = re.findall(r"`([^`]*)`", row)
         listed += [first, *(f"{first.rpartition(' ')[0]} {other}" for other in others)]
-    assert sorted(listed) == sorted(found(typer.main.get_command(app), "onoma"))
+    assert sorted(listed) == sorted(found)
 
 
 def test_the_page_lists_all_variables_of_onoma() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from typer.testing import Result
 
 from commands import invoke
 from onoma.encoders.folders import read_folder
-from onoma.errors import ConfigError
+from onoma.errors import ArtifactExistsError, ConfigError
 from tiny import WORDS, make_terminology, tiny_encoder
 
 
@@ -41,6 +42,12 @@ def test_an_encoder_is_trained_and_its_sparse_weight_told(place: Path, tmp_path:
     weight = read_folder(tmp_path / "e").sparse_weight
     assert weight is not None
     assert f"sparse weight beside the cosine: {weight:.4f}" in done.stderr
+    with pytest.raises(ArtifactExistsError):
+        train(place, tmp_path / "e", "--dictionary", place / dictionary)
+    told = json.loads(train(place, tmp_path / "e", "--dictionary", place / dictionary, "--force", "--json").stdout)
+    assert (told["path"], told["steps"]) == (str(tmp_path / "e"), 4)
+    with pytest.raises(ConfigError, match="'tensorboard'"):
+        train(place, tmp_path / "f", "--dictionary", place / dictionary, "--track", "tensorbord")
 
 
 def test_a_benchmark_ranks_with_the_weight_that_was_learnt_if_asked_to(place: Path, tmp_path: Path) -> None:
