@@ -143,7 +143,7 @@ def test_peft_loads_the_lora_with_equal_vectors(base: Path, tmp_path: Path) -> N
 @KINDS
 def test_an_adapter_alone_goes_back_on_its_base(base: Path, tmp_path: Path, kind: str) -> None:
     encoder = trained(base, kind, pooling="mean", max_tokens=9)
-    about = save_adapter(encoder, tmp_path / "a", name="mine", config={"learning_rate": 1}, seed=5)
+    about = save_adapter(encoder, tmp_path / "a", name="mine", sparse_weight=0.25, config={"learning_rate": 1}, seed=5)
     assert read_adapter(tmp_path / "a") == about
     assert (about.kind, about.base, about.pooling, about.max_tokens, about.width) == (kind, "base", "mean", 9, 32)
     weights = load_file(tmp_path / "a" / "adapter_model.safetensors")
@@ -162,6 +162,7 @@ def test_an_adapter_alone_goes_back_on_its_base(base: Path, tmp_path: Path, kind
     joined = join_adapter(tmp_path / "a", tmp_path / "whole", base=base)
     manifest = open_artifact(tmp_path / "whole", "encoder")
     assert (joined.name, manifest.config, manifest.seed) == ("mine", {"learning_rate": 1}, 5)
+    assert joined.sparse_weight == 0.25
     assert [parent.kind for parent in manifest.parents] == ["adapter"]
     torch.testing.assert_close(load_packed(tmp_path / "whole")(BATCH), encoder(BATCH), atol=1e-5, rtol=0)
 

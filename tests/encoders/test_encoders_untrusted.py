@@ -130,6 +130,15 @@ def test_links_out_of_a_folder_are_not_copied(foreign: Path, name: str, tmp_path
     assert not (tmp_path / "linker").exists()
 
 
+def test_a_folder_that_is_no_snapshot_has_no_blobs_beside_it(foreign: Path, tmp_path: Path) -> None:
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs" / "secret.txt").write_text("password")
+    own = shutil.copytree(foreign, tmp_path / "encoders" / "own")
+    (own / "merges.txt").symlink_to(tmp_path / "blobs" / "secret.txt")
+    with pytest.raises(InputError, match=LINK):
+        export_encoder(own, tmp_path / "out")
+
+
 @pytest.mark.parametrize("name", ["onnx/model.onnx.data", "train.json"])
 def test_links_beside_what_a_manifest_lists_are_not_copied(foreign: Path, name: str, tmp_path: Path) -> None:
     export_encoder(foreign, tmp_path / "own")

@@ -75,7 +75,7 @@ def read_architecture(model: nn.Module) -> Architecture | None:
     family = getattr(config, "model_type", None)
     if family not in BERT_LIKE or getattr(config, "position_embedding_type", "absolute") != "absolute":
         return None
-    if getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False):
+    if getattr(config, "is_decoder", False):
         return None
     return _distilbert(model) if family == "distilbert" else _bert(model, family)
 
