@@ -123,9 +123,13 @@ def test_what_export_refuses(place: Path) -> None:
 
 
 def test_info_of_what_another_tool_wrote(place: Path) -> None:
+    there = {file.name: file.stat().st_size for file in (place / "base").iterdir()}
+    (place / "base" / "__pycache__").mkdir()
+    (place / "base" / "__pycache__" / "own.pyc").write_bytes(b"1")
     found = json.loads(run("encoder", "info", place / "base", "--json"))
     assert (found["name"], found["created"], found["normalisation"]) == ("base", None, None)
-    assert "model.safetensors" in found["files"]
+    assert found["files"] == there
+    assert "model.safetensors" in there
     assert "base" in run("encoder", "info", place / "base")
 
 

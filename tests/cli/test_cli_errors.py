@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -135,6 +136,28 @@ def test_blanks_around_signs_are_part_of_a_setting() -> None:
         "steps": "100",
         "language": "",
     }
+
+
+def test_a_closed_standard_error_changes_no_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "app", lambda: sys.exit(143))
+    monkeypatch.setattr(sys, "stderr", None)
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    sys.stderr.close()  # the one that it was given instead
+    assert left.value.code == 143
+
+
+@pytest.mark.parametrize(
+    ("given", "option", "said"),
+    [
+        (["steps=1", " steps =2"], "--set", "--set steps is given twice"),
+        ([" =1"], "--set", "--set takes KEY=VALUE; found ' =1'"),
+        (["a"], "--prefix", "--prefix takes NAME=PREFIX; found 'a'"),
+    ],
+)
+def test_what_is_no_list_of_settings_is_refused(given: list[str], option: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        parse_assignments(given, option)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import re
@@ -16,13 +17,14 @@ from rich.console import Console
 from commands import invoke, run
 from onoma.artifacts import read_manifest, verify_artifact
 from onoma.cli import show
-from onoma.cli.linker_tune import _show_learned
+from onoma.cli.asking import least_confidence
+from onoma.cli.linker_tune import _show_confidence, _show_learned, _show_mentions
 from onoma.errors import ConfigError, InputError, OnomaError
 from onoma.files.reading import Reading
-from onoma.linking import TuningReport, tune_linker
+from onoma.linking import Linker, TuningReport, tune_linker
 from onoma.linking.confidence_metrics import threshold_in_words
 from onoma.linking.folder import open_components
-from onoma.linking.trials import Accuracies
+from onoma.linking.trials import AbstentionReport, Accuracies, CalibrationReport, Wish
 from onoma.linking.tuning import BY_WEIGHTS
 from onoma.pairs.mentions import mentions_fingerprint, read_mentions
 from tiny import Name, make_terminology, tiny_encoder
@@ -189,6 +191,10 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     assert "tuned with a certainty of 0.9" in " ".join(invoke(*wished).stderr.split())
     as_tuned = invoke(*wished, "--certainty", "0.9", "--explain")
     assert "certainty" not in as_tuned.stderr
+    tuned = Linker.open(tmp_path / "linker")
+    least = [least_confidence(tuned, None, 0.6, certainty) for certainty in (None, 0.9)]
+    assert least == [tuned.threshold_for(0.6), tuned.threshold_for(0.6, certainty=0.9)]
+    assert least[0] != least[1]
     with pytest.raises(ConfigError, match="give both"):
         run("link", tmp_path / "linker", "zzz", "--certainty", "0.9")
     other = invoke("link", tmp_path / "linker", "zzz", "--stages", "exact,dense")
@@ -436,6 +442,111 @@ def test_a_reranker_is_judged_by_its_nil_answers_too(
     assert "of no use" not in told.out, "it says NIL whatever its share"
     assert f"{100 * right:.2f} % right, 66.00 % without the stage rerank" in " ".join(told.out.split())
     assert ("right more often without its stage rerank" in told.err) != is_better
+
+
+REPORT = TuningReport(
+    stages=("exact", "dense", "rerank"),
+    n_mentions=9,
+    n_distinct=9,
+    n_no_concept=1,
+    n_unknown=0,
+    unknown=(),
+    accuracy={},
+    weights=None,
+    calibration=None,
+    no_concept_below=None,
+)
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ({}, []),
+        (
+            {"n_unknown": 2, "unknown": ("D7", "D8")},
+            [
+                "2 mentions of concepts that the linker does not have, such as D7, D8: "
+                "every answer to them counts as wrong"
+            ],
+        ),
+        (
+            {"n_unknown": 1, "unknown": ("nil",)},
+            [
+                "1 mention of concepts that the linker does not have, such as nil: "
+                "every answer to them counts as wrong (for 'no such concept' write NIL, CUI-less, -1, 0)"
+            ],
+        ),
+        (
+            {"are_concepts": ("-1", "0")},
+            ["the linker has concepts of the codes -1 and 0: mentions with them mean these, not 'no such concept'"],
+        ),
+        (
+            {"without_contexts": True},
+            [
+                "the cross-encoder reads contexts, and was tuned as it answers without: confidences hold for mentions "
+                "without; give --context"
+            ],
+        ),
+    ],
+)
+def test_what_is_to_be_known_of_development_mentions_is_said(
+    known: dict[str, Any], said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _show_mentions(dataclasses.replace(REPORT, **known))
+    assert capsys.readouterr().err.splitlines() == said
+
+
+@pytest.mark.parametrize(
+    ("wish", "told", "n_no_concept", "n_unknown", "said"),
+    [
+        (Wish(0.9, None), (0.9, 0), 1, 0, []),
+        (
+            Wish(0.9, None),
+            (0.8, 1),
+            0,
+            1,
+            ["does not keep 0.9: expect less, tune on more mentions, or give --certainty"],
+        ),
+        (Wish(0.9, 0.95), (0.8, 0), 1, 0, ["does not keep 0.9: expect less, tune on more mentions"]),
+        (Wish(0.9, None), (None, 1), 1, 0, ["it rests on few of them; tune on more"]),
+        (Wish(0.9, None), (0.95, 0), 0, 0, ["than was wished for; tune on some of these too"]),
+    ],
+)
+def test_a_threshold_that_rests_on_little_is_told_of(
+    wish: Wish,
+    told: tuple[float | None, int],
+    n_no_concept: int,
+    n_unknown: int,
+    said: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    right, n_unfulfilled = told
+    abstention = AbstentionReport(wish, 40, 38, 0.5, 0.4, right, 32, n_unfulfilled)
+    report = dataclasses.replace(
+        REPORT,
+        n_no_concept=n_no_concept,
+        n_unknown=n_unknown,
+        calibration=CalibrationReport("platt", 80, 0.75, 0.7, 0.02, 0.01, abstention),
+        no_concept_below=0.5,
+    )
+    _show_confidence(report)
+    shown = capsys.readouterr()
+    remarks = shown.err.splitlines()
+    assert [line.endswith(words) for line, words in zip(remarks, said, strict=True)] == [True] * len(said)
+    held_out = "0.400 answered" + ("" if right is None else f", {right:.3f} of the 32 right")
+    unfulfilled = "; no threshold for 1 of the fifths" if n_unfulfilled else ""
+    assert shown.out.endswith(f"on that fifth: {held_out}{unfulfilled}\n")
+
+
+def test_names_that_vectors_cannot_find_are_told_of(place: Path, tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {"D1": ["fever", "肺炎"], "D2": ["骨折"]})
+    build = ("linker", "build", "-t", tmp_path / "t", "-e", place / "letters", "-o")
+    told = " ".join(invoke(*build, tmp_path / "dense").stderr.split())
+    assert "2 of 3 different names are in signs that the encoder does not know" in told
+    assert told.endswith("and so do character n-grams (build it with --sparse)")
+    told = " ".join(invoke(*build, tmp_path / "both", "--sparse").stderr.split())
+    assert told.endswith("and so do character n-grams")
+    assert "does not know" not in invoke(*build[:3], place / "t", *build[4:], tmp_path / "read").stderr
 
 
 @pytest.mark.parametrize("width", [30, 60, 100])

@@ -64,6 +64,12 @@ def test_pairs_of_every_sort_and_an_encoder_from_all_of_them(place: Path) -> Non
     shown = said("pairs", "triples", "-t", place / "t", *common(place, "triples"), "--relations", "isa")
     assert "triples: 1 triple of 1 kind, 8 names" in shown
     assert "2 in all, 1 of other kinds" in shown
+    shown = run("pairs", "info", place / "triples", "-e", place / "base")
+    assert re.search(r"triples by relation +isa 1 *\n", shown)
+    rows = [re.split(r" {2,}", line.replace(" ##", "").strip()) for line in shown.splitlines()[-2:]]
+    assert rows == [["head", "relation", "tail"], ["heart disease", "isa", "lung disease"]]
+    with pytest.raises(ConfigError, match="give --encoder too"):
+        run("pairs", "info", place / "triples", "--examples", "1")
 
     settings = [f"--set={pair}" for pair in (f"base={place / 'base'}", "steps=3", "batch_pairs=7")]
     shown = said("train", "quickstart", "--pairs", place / "merged", "-o", place / "encoder", *settings)
@@ -78,6 +84,9 @@ def test_pairs_of_a_class_of_translations_are_as_many_as_is_said(place: Path) ->
     asked = ("pairs", "bitext", place / "classes.tsv", "--classes", "column")
     assert "all: 28 pairs of 8 names" in run(*asked, *common(place, "all"))
     assert "three: 3 pairs of" in run(*asked, "--max-pairs", "3", *common(place, "three"))
+    apart = said(*asked[:-1], "pair", *common(place, "apart"))
+    assert "3 lines of a class that stood before, and now each line is a class of its own" in apart
+    assert "that stood before" not in said(*asked[:-1], "listed", *common(place, "listed"))
     for classes in ("pair", "listed"):
         with pytest.raises(ConfigError, match=f"is for classes that are paired anew .*; found classes '{classes}'"):
             run(*asked[:-1], classes, "--max-pairs", "3", *common(place, "none"))

@@ -96,6 +96,10 @@ def test_nil_is_learnt_from_mentions_of_other_concepts_and_told(place: Path, tmp
     assert 0 < explained["no_concept"] < 1
     measured = measure(tmp_path)
     assert "the linker's cross-encoder may say that no concept is meant" in measured.stderr
+    (tmp_path / "notes.csv").write_text("m\nbad eye\n")
+    table = ("-i", tmp_path / "notes.csv", "-c", "m", "-o", tmp_path / "mapped.csv")
+    mapped = " ".join(invoke("map", tmp_path / "linker", *table).stderr.split())
+    assert "may say that no concept is meant; rows without a link may be such" in mapped
     assert (
         json.loads((tmp_path / "m" / "results.json").read_text())["model"]["stages"] == "exact, variants, dense, rerank"
     )

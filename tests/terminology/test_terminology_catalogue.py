@@ -123,6 +123,9 @@ def test_fetch_and_import(server: FileServer, tmp_path: Path) -> None:
         run("terminology", *fetched)
     assert len(server.requests) == n_requests  # refused before anything is downloaded
     run("terminology", *fetched, "--force")
+    found = json.loads(run("terminology", *fetched, "--force", "--json"))
+    assert (found["path"], found["imported"]["n_concepts"]) == (str(tmp_path / "mondo.obo"), 1)
+    assert json.loads(run("terminology", *fetched[:-2], "--json"))["imported"] is None
     for licence in ((), ("--licence", "as agreed")):
         run("terminology", "import", "obo", tmp_path / "mondo.obo", "-o", tmp_path / "t", *licence, "--force")
         said = licence[1] if licence else "CC-BY-4.0"
