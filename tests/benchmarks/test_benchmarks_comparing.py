@@ -238,6 +238,9 @@ def test_which_answers_changed(tmp_path: Path) -> None:
     assert pl.read_csv(tmp_path / "changed.csv")["mention"].to_list() == changed["mention"].to_list()
     with pytest.raises(ArtifactExistsError):
         run("benchmark", "compare", first, second, "--changed", tmp_path / "changed.csv")
+    run("benchmark", "compare", second, first, "--changed", tmp_path / "changed.csv", "--force")
+    turned = pl.read_csv(tmp_path / "changed.csv").select("mention", "won")
+    assert sorted(turned.rows()) == sorted((mention, not won) for mention, won in changed["mention", "won"].rows())
     with pytest.raises(ConfigError, match=r"--changed writes CSV, .* ends in \.csv; found .*changed\.parquet"):
         run("benchmark", "compare", first, second, "--changed", tmp_path / "changed.parquet")
 

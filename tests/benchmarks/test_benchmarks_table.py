@@ -17,7 +17,7 @@ from test_benchmarks_comparing import FIRST, MENTIONS, SECOND, written
 from commands import invoke, run
 from onoma.benchmarks import accuracy_at, compare_results, tabulate_results
 from onoma.benchmarks.table import holm
-from onoma.errors import ConfigError, InputError, MismatchError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
 
 THIRD = [1, None, None, 1, 1, None, 1, 1]
 
@@ -137,6 +137,10 @@ def test_on_the_command_line(results: dict[str, list[Path]], tmp_path: Path) -> 
     file = tmp_path / "table.tex"
     assert "3 systems" in run("benchmark", "table", *named, "--format", "latex", "-o", file)
     assert file.read_text() == tabulate_results(results).written("latex")
+    with pytest.raises(ArtifactExistsError):
+        run("benchmark", "table", *named, "-o", file)
+    run("benchmark", "table", *named, "-o", file, "--force")
+    assert file.read_text() == tabulate_results(results).written("markdown")
     assert invoke("benchmark", "table", *named, "--format", "html").exit_code == 2
     with pytest.raises(ConfigError, match="NAME=RESULTS"):
         run("benchmark", "table", results["plain"][0])

@@ -18,7 +18,7 @@ from onoma.encoders import export_encoder, locate_encoder, open_encoder, rewriti
 from onoma.encoders.adapter_folders import save_adapter
 from onoma.encoders.loading import load_packed
 from onoma.encoders.packed import pack_lists
-from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError
 from onoma.training.config_parts import Adapter
 from onoma.training.tuning import tune
 from tiny import make_terminology, tiny_encoder
@@ -103,6 +103,20 @@ def test_the_sample_is_the_same_every_time(place: Path) -> None:
         assert one["n_names"] == 100
         sums.append(one["names_sha256"])
     assert sums[0] == sums[1]
+    smaller = (
+        "export",
+        place / "encoder",
+        "--precision",
+        "int8-weights",
+        "--names",
+        file,
+        "-o",
+        place / "one",
+        "--json",
+    )
+    with pytest.raises(ArtifactExistsError):
+        run("encoder", *smaller)
+    assert json.loads(run("encoder", *smaller, "--force"))[0]["n_names"] == 110
     assert locate_encoder(place / "encoder").lower_precisions == ()
 
 
@@ -151,6 +165,11 @@ def test_card_with_scores_and_licence(place: Path) -> None:
     assert "| ncbi-disease | fp32 |" in text
     assert str(place) not in text
     assert "ncbi-disease-fp32" in run("encoder", "info", encoder)
+    (encoder / "README.md").write_text(f"{text}edited\n")
+    with pytest.raises(OnomaError, match="--force"):
+        run("encoder", "card", encoder)
+    run("encoder", "card", encoder, "--force")
+    assert (encoder / "README.md").read_text() == text
     with pytest.raises(ConfigError, match="not a folder that you wrote with Onoma"):
         run("encoder", "card", place / "base")
 
@@ -184,6 +203,11 @@ def test_encoders_are_averaged_by_shares(place: Path) -> None:
     before, both = (load_file(place / folder / "model.safetensors")[name] for folder in ("encoder", "both"))
     torch.testing.assert_close(both, before * 1.025)
     assert "encoder (0.75), later (0.25)" in (place / "both" / "README.md").read_text()
+    average = ("average", place / "encoder", place / "later", "-o", place / "both")
+    with pytest.raises(ArtifactExistsError):
+        run("encoder", *average)
+    run("encoder", *average, "--force")
+    torch.testing.assert_close(load_file(place / "both" / "model.safetensors")[name], before * 1.05)
     with pytest.raises(ConfigError, match=r"expected numbers divided by commas, such as 2,1,1; found '3;1'"):
         run("encoder", "average", place / "encoder", place / "later", "-o", place / "other", "--shares", "3;1")
     with pytest.raises(ConfigError, match="two encoders or more"):
@@ -211,6 +235,11 @@ def test_an_encoder_is_centred_on_names(place: Path, tmp_path: Path) -> None:
         tmp_path / "of-100",
     )
     assert "the mean of 100 names' vectors" in (tmp_path / "of-100" / "README.md").read_text()
+    centre = ("centre", place / "encoder", "-t", place / "terminology", "-o", tmp_path / "of-100")
+    with pytest.raises(ArtifactExistsError):
+        run("encoder", *centre)
+    run("encoder", *centre, "--force")
+    assert "the mean of 110 names' vectors" in (tmp_path / "of-100" / "README.md").read_text()
     names_file, terminology = ("--names", tmp_path / "names.txt"), ("-t", place / "terminology")
     for options in ((), (*names_file, *terminology)):
         with pytest.raises(ConfigError, match="either --terminology DIR or --names FILE"):

@@ -195,3 +195,8 @@ def test_the_file_of_changes_is_refused_before_anything_is_done(place: Path, lin
             *("--mentions", tmp_path / "mentions.txt", "--changed", tmp_path / "mentions.txt" / "changed.csv"),
         )
     assert (linker / MANIFEST_NAME).read_bytes() == before
+    run(
+        *("linker", "update", linker, "-t", place / "new", "--force"),
+        *("--mentions", tmp_path / "mentions.txt", "--changed", tmp_path / "taken.csv"),
+    )
+    assert pl.read_csv(tmp_path / "taken.csv")["mention"].to_list() == ["cold"]

@@ -80,6 +80,9 @@ def test_enrich(place: Path) -> None:
     assert [(hit["concept_id"], hit["preferred_name"]) for hit in hits] == [("007", "Heart attack")]
     with pytest.raises(OnomaError, match="--force"):
         run(*command, "-o", place / "enriched")
+    (place / "matches.csv").write_text("")
+    run(*command, "-o", place / "enriched", "--matches", place / "matches.csv", "--force")
+    assert pl.read_csv(place / "matches.csv", infer_schema=False).equals(listed)
     assert "--from" in invoke(*command[:3], "-o", place / "none").stderr
     with pytest.raises(OnomaError, match="no name to add is of this language"):
         run(*command, "-o", place / "french", "--languages", "fr")
@@ -115,6 +118,8 @@ def test_diff_as_text_json_and_tables(place: Path) -> None:
     assert pl.read_csv(place / "d.csv", schema=details.schema).equals(details)
     with pytest.raises(OnomaError, match="--force"):
         run(*DIFF, place / "old", place / "new", "-o", place / "d.parquet")
+    run(*DIFF, place / "new", place / "new", "-o", place / "d.parquet", "--force")
+    assert pl.read_parquet(place / "d.parquet").is_empty()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from commands import run, said
-from onoma.errors import ConfigError, MismatchError
+from onoma.errors import ArtifactExistsError, ConfigError, MismatchError
 from onoma.pairs import PairSet
 from tiny import make_terminology, tiny_encoder
 
@@ -77,6 +77,23 @@ def test_pairs_of_every_sort_and_an_encoder_from_all_of_them(place: Path) -> Non
     manifest = json.loads((place / "encoder" / "onoma.json").read_text())
     assert manifest["parents"][0]["fingerprint"] == PairSet.open(place / "merged").manifest.fingerprint
     assert len(manifest["config"]["terminology"]) == 1
+
+
+def test_pairs_that_are_there_are_replaced_if_asked_for(place: Path) -> None:
+    of_t = ("-t", place / "t")
+    for name in ("there", "too"):
+        run("pairs", "build", *of_t, *common(place, name))
+    for command in (
+        ("build", *of_t, *common(place, "0")),
+        ("mentions", place / "train.txt", *of_t, *common(place, "1"), "--on-unknown", "skip"),
+        ("bitext", place / "de.tsv", *common(place, "2"), "--on-error", "skip"),
+        ("merge", place / "there", place / "too", "-o", place / "3"),
+        ("triples", *of_t, *common(place, "4")),
+    ):
+        told = run("pairs", *command)
+        with pytest.raises(ArtifactExistsError):
+            run("pairs", *command)
+        assert run("pairs", *command, "--force") == told
 
 
 def test_pairs_of_a_class_of_translations_are_as_many_as_is_said(place: Path) -> None:
