@@ -25,6 +25,11 @@ def test_an_option_of_one_value_is_given_once(words: tuple[str, ...], option: st
     assert f"{option} is given 2 times, and takes one value" in done.output
 
 
+def test_a_value_of_another_kind_is_refused_in_a_few_words() -> None:
+    told = invoke("link", "L", "-k", "five").output
+    assert told.endswith("Error: Invalid value for '--top-k' / '-k': Input should be a valid integer\n")
+
+
 def test_help_is_given_whatever_else_is(tmp_path: Path) -> None:
     done = invoke("link", "L", "-k", "3", "-k", "4", "--help")
     assert done.exit_code == 0

@@ -301,8 +301,8 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
     done = invoke(*tune)
     assert "98% of the development mentions are also among those of the prior" in done.stdout
     assert "nearly all development mentions were counted" in done.stderr
-    heavy = invoke("linker", "add-prior", tmp_path / "linker", mentions, "--on-error", "skip", "--weight", "3")
-    assert "with a weight of 3 what is meant often comes before what is written alike" in heavy.stderr
+    heavy = invoke("linker", "add-prior", tmp_path / "linker", mentions, "--on-error", "skip", "--weight", "0.3")
+    assert "with a weight of 0.3 what is meant often comes before what is written alike" in heavy.stderr
     light = invoke("linker", "add-prior", tmp_path / "linker", mentions, "--on-error", "skip", "--weight", "0.01")
     assert light.exit_code == 0
     assert "with a weight" not in light.stderr

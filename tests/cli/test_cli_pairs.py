@@ -61,6 +61,7 @@ def test_pairs_of_every_sort_and_an_encoder_from_all_of_them(place: Path) -> Non
     assert re.search(r"merged from +3 *\n", run("pairs", "info", place / "merged"))
     assert [one["kind"] for one in told["made_from"]].count("pairs") == 3
     assert set(told["examples"][0]) == {"name", "means_the_same_as"}
+    assert "made_from" not in json.loads(run("pairs", "info", place / "bitext", "--json"))
     shown = said("pairs", "triples", "-t", place / "t", *common(place, "triples"), "--relations", "isa")
     assert "triples: 1 triple of 1 kind, 8 names" in shown
     assert "2 in all, 1 of other kinds" in shown

@@ -305,6 +305,13 @@ def test_every_command_explains_itself(command: tuple[str, ...]) -> None:
     assert "─" not in told  # no boxes, in which paths and examples would be broken
 
 
+@pytest.mark.parametrize("group", ["", "terminology", "pairs", "recipes", "linker", "reranker", "encoder", "benchmark"])
+def test_a_group_of_commands_alone_explains_itself(group: str) -> None:
+    told = invoke(*group.split()).output
+    assert "Usage: " in told
+    assert "Commands:" in told
+
+
 def test_lists(place: Path) -> None:
     assert "cellxgene" in run("terminology", "formats")
     assert "sapbert-paper" in run("recipes", "list")

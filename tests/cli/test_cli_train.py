@@ -164,6 +164,9 @@ def test_a_grid_is_trained_shown_and_drawn(place: Path, tmp_path: Path) -> None:
     assert "2 combinations in" in again.stderr
     assert "2 of them finished" in again.stderr
     assert again.stdout == done.stdout
+    with pytest.raises(InputError, match=r"\.svg"):
+        train(place, tmp_path / "h", *grid[:3], tmp_path / "grid.txt")
+    assert not (tmp_path / "h").exists()
 
 
 def test_a_grid_without_scores_says_how_to_have_them(place: Path, tmp_path: Path) -> None:

@@ -510,6 +510,16 @@ def test_other_families_are_exported_by_tracing(family: str, tmp_path: Path) -> 
     np.testing.assert_allclose(by_onnx.encode(NAMES), by_torch.encode(NAMES), atol=1e-5)
 
 
+@pytest.mark.parametrize("activation", ["relu", pytest.param("silu", marks=pytest.mark.slow)])  # the second is traced
+def test_other_activations_are_exported(activation: str, tmp_path: Path) -> None:
+    plain = write_tiny(tmp_path / "plain", "bert")
+    config = json.loads((plain / "config.json").read_text())
+    (plain / "config.json").write_text(json.dumps({**config, "hidden_act": activation}))
+    save_encoder(load_packed(plain), tmp_path / "e")
+    expected = open_encoder(plain, backend="torch").encode(NAMES)
+    np.testing.assert_allclose(open_encoder(tmp_path / "e", backend="onnx").encode(NAMES), expected, atol=1e-5)
+
+
 def test_a_family_that_does_not_run_is_refused_in_words(tmp_path: Path) -> None:
     plain = write_tiny(tmp_path / "plain", "canine")
     with pytest.raises(InputError, match=r"does not run on names alone.*take one of another family, such as BERT's"):
