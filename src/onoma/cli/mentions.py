@@ -18,32 +18,34 @@ def mentions(
             metavar="CORPUS", help="A file in PubTator's format (MedMentions, BC5CDR, NCBI disease, ...), in UTF-8."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="TABLE", help="Where to write them: .csv or .parquet.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="TABLE", help="Where to write the table: .csv or .parquet.")
+    ],
     types: Annotated[
         list[str] | None,
         typer.Option(
-            "--type", metavar="TYPE", help="Only mentions of this type (Disease, T047, ...); may be repeated."
+            "--type", metavar="TYPE", help="Keep only mentions of this type (Disease, T047, ...); may be repeated."
         ),
     ] = None,
     strip_prefix: Annotated[
-        str, typer.Option(metavar="PREFIX", help="Take this off the codes that begin with it, such as UMLS:.")
+        str, typer.Option(metavar="PREFIX", help="Remove this from codes that begin with it, such as UMLS:.")
     ] = "",
     add_prefix: Annotated[
-        str, typer.Option(metavar="PREFIX", help="Put this before the codes that have no colon, such as MESH:.")
+        str, typer.Option(metavar="PREFIX", help="Put this before codes without a colon, such as MESH:.")
     ] = "",
     context: Annotated[
-        bool, typer.Option("--context/--no-context", help="Write the document around each mention too.")
+        bool, typer.Option("--context/--no-context", help="Also write the document around each mention.")
     ] = True,
     on_error: OnError = "strict",
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Annotated mentions of a corpus as a table, to tune, train and measure with.
+    """Turn a corpus into a table of annotated mentions.
 
-    Columns: mention, concept_id (NIL: no concept), type, document, start, end, context, in which the mention stands
-    between <tgt> and </tgt>. The other commands read it: onoma linker tune LINKER --mentions TABLE --context context,
-    onoma benchmark run own --data TABLE --group type, onoma map LINKER --input TABLE --column mention. Mentions of
-    several concepts are left out and counted.
+    Other commands read the table: onoma linker tune LINKER --mentions TABLE --context context, onoma benchmark run own
+    --data TABLE --group type, onoma map LINKER --input TABLE --column mention. Columns: mention, concept_id (NIL: no
+    concept), type, document, start, end, and context: the document, with the mention between <tgt> and </tgt>.
+    Mentions of several concepts are left out and counted.
     """
     from onoma.artifacts import ensure_file_writable
     from onoma.cli import show
