@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +119,8 @@ def test_what_is_a_name_is_neither_shortened_nor_put_right() -> None:
 @pytest.mark.parametrize(
     ("mention", "found"),
     [
-        (None, "found None"),
-        (float("nan"), "found nan"),
+        (None, "found None. To mend it: where there is none, give ''; it gets no link"),
+        (float("nan"), "found nan. To mend it: where there is none, give ''; it gets no link"),
         (3, "found int"),
         (b"Secret", "found bytes"),
         (["Secret"], "found list"),
@@ -127,7 +128,7 @@ def test_what_is_a_name_is_neither_shortened_nor_put_right() -> None:
 )
 def test_what_is_no_text_is_named_and_not_shown(mention: Any, found: str) -> None:
     """It may be of a patient, and errors end in logs."""
-    with pytest.raises(InputError, match=rf"field mentions\[1\]: a mention is not text; {found}\.$"):
+    with pytest.raises(InputError, match=rf"field mentions\[1\]: a mention is not text; {re.escape(found)}\.$"):
         checked_mentions(["fever", mention])
 
 
@@ -161,6 +162,9 @@ def test_refused() -> None:
         Preparation().prepare(["M", "S"], contexts="xy")
     with pytest.raises(InputError, match=r"contexts\[1\]: a context is not text"):
         Preparation().prepare(["MS", "MI"], contexts=["x", 3])  # type: ignore[list-item]
+    missing: Any = ["x", float("nan")]  # as pandas has it
+    with pytest.raises(InputError, match=r"contexts\[1\]: .* found nan\. To mend it: where there is none, give None\."):
+        Preparation().prepare(["MS", "MI"], contexts=missing)
     with pytest.raises(InputError, match=r"contexts\[0\]: a context is not valid Unicode"):
         Preparation(finder="schwartz-hearst").prepare(["FED"], contexts=["fish\udcff-eye disease (FED)"])
 

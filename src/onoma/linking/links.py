@@ -58,24 +58,30 @@ def checked_mentions(mentions: Iterable[str]) -> list[str]:
     check_several(mentions, "mentions")
     checked = list(mentions)
     for position, mention in enumerate(checked):
-        check_text(mention, "a mention", field=f"mentions[{position}]")
+        check_text(mention, "a mention", field=f"mentions[{position}]", instead="''; it gets no link")
     return checked
 
 
-def check_text(text: object, what: str, *, field: str) -> None:
+def check_text(text: object, what: str, *, field: str, instead: str | None = None) -> None:
     """Refuse what is not text.
 
     Args:
         text: To be checked.
         what: Of what the error speaks: "a mention".
         field: And where it says this was.
+        instead: What to give where there is none, a missing value of a table.
 
     Raises:
         InputError: it is no string, or not valid Unicode.
     """
     if not isinstance(text, str):
         is_missing = text is None or (isinstance(text, float) and math.isnan(text))
-        raise InputError(f"{what} is not text", field=field, found=repr(text) if is_missing else type(text).__name__)
+        raise InputError(
+            f"{what} is not text",
+            field=field,
+            found=repr(text) if is_missing else type(text).__name__,
+            fix=f"where there is none, give {instead}" if is_missing and instead else None,
+        )
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -238,5 +238,5 @@ def _checked_contexts(contexts: Iterable[str | None] | None, n_mentions: int) ->
         )
     for position, context in enumerate(checked):
         if context is not None:
-            check_text(context, "a context", field=f"contexts[{position}]")
+            check_text(context, "a context", field=f"contexts[{position}]", instead="None")
     return checked
