@@ -163,6 +163,7 @@ def test_card_with_scores_and_licence(place: Path) -> None:
     head: Any = ModelCard(text).data
     assert head.license == "cc-by-4.0"
     assert "| ncbi-disease | fp32 |" in text
+    assert "not prepared by `sapbert` get other vectors" in text
     assert str(place) not in text
     assert "ncbi-disease-fp32" in run("encoder", "info", encoder)
     (encoder / "README.md").write_text(f"{text}edited\n")

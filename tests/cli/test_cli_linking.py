@@ -202,6 +202,8 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     assert f"learned for the stages {', '.join(told['stages'])} (onoma linker tune" in other.stderr
     said = invoke("link", tmp_path / "linker", "zzz").stderr
     assert said == "1 mention without a link; --explain says why\n"
+    assert invoke("link", tmp_path / "linker", "zzz", "--stages", ",".join(told["stages"])).stderr == said
+    assert invoke("link", place / "linker", "cold", "--stages", "exact").stderr == "", "it never had confidences"
     write_reranker(tmp_path / "reranker", tiny_encoder(tmp_path / "bert"))
     shutil.copytree(tmp_path / "linker", tmp_path / "reranked")
     done = invoke("linker", "add-reranker", tmp_path / "reranked", tmp_path / "reranker")

@@ -282,3 +282,12 @@ def test_the_time_left_counts_what_lies_between_steps(
     assert lines[0].endswith("100 names/s  loss 1.000    9.0 s left")
     assert lines[-1].startswith("step 14 of 20")
     assert lines[-1].endswith("6 min 0 s left")
+
+
+def test_rate_and_loss_are_means_of_the_last_twenty_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    with show.training_bar() as watching:
+        bar = SimpleNamespace(**watching)
+        for step in range(1, 41):
+            bar.on_step(DoneStep(step=step, total_steps=40, loss=step, names=step, learning_rate=0.1, seconds=0.5))
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("step 40 of 40  61 names/s  loss 30.500")  # as of 21 to 40: 610 names in 10 s

@@ -427,7 +427,7 @@ def sentence_folder(plain: Path, to: Path, pooling: dict[str, Any], *, extra_ste
     ("config", "pooling"),
     [
         ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
-        ({"pooling_mode_mean_tokens": True}, "mean"),
+        ({"pooling_mode_mean_tokens": True, "include_prompt": True}, "mean"),
         ({"pooling_mode": "mean", "include_prompt": True}, "mean"),
         ({"pooling_mode": ["cls"]}, "cls"),
     ],
