@@ -33,9 +33,9 @@ def mentions(
     add_prefix: Annotated[
         str, typer.Option(metavar="PREFIX", help="Put this before codes without a colon, such as MESH:.")
     ] = "",
-    context: Annotated[
-        bool, typer.Option("--context/--no-context", help="Also write the document around each mention.")
-    ] = True,
+    no_context: Annotated[
+        bool, typer.Option("--no-context", help="Do not write the document around each mention.")
+    ] = False,
     on_error: OnError = "strict",
     as_json: Json = False,
     force: Force = False,
@@ -58,7 +58,7 @@ def mentions(
     ensure_file_writable(out, overwrite=force)
     reading = Reading(on_error=on_error)
     found = read_corpus(corpus, reading, types=types or (), strip_prefix=strip_prefix, add_prefix=add_prefix)
-    write_list(found if context else found.drop("context"), out, overwrite=force)
+    write_list(found.drop("context") if no_context else found, out, overwrite=force)
     of_concepts = found.filter(found["concept_id"] != NIL)
     facts = {
         "n_mentions": len(found),
