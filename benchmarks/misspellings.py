@@ -88,7 +88,7 @@ def main() -> None:
         n_changed = sum(mention.is_changed for mention in correcting.prepare(mentions))
         print(f"  {label:36}{100 * plain:6.1f} %   with --spelling {100 * corrected:6.1f} % ({n_changed:,} changed)")
     print(
-        f"Words of the names counted, once: {counting:.1f} s, {counting_mib:.0f} MiB; then "
+        f"Words of the names made ready, once: {counting:.1f} s, {counting_mib:.0f} MiB; then "
         f"{1000 * reading / len(drawn):.2f} ms for each misspelt name."
     )
 
