@@ -59,7 +59,7 @@ Codes = Annotated[
     bool,
     typer.Option(
         "--codes",
-        help='Take a mention that is a code of the terminology for what it is ("HP:0001250", "hp:0001250", '
+        help='Link mentions that are codes of the terminology to their concepts ("HP:0001250", "hp:0001250" and '
         '"HP_0001250" are read as "Seizure").',
     ),
 ]
