@@ -583,6 +583,7 @@ def test_rows_of_one_code_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "options"),
     [
+        ("t.csv", '10,first,1,"two\nlines, and more"\n11,"second ""left""",1,\n20,third,2,z\n', {}),
         ("t.asc", '10$first$1$$Y$\n11$second "left"$1$$N$\n20$third$2$$Y$\n', {"delimiter": "$", "quoting": "no"}),
         ("t.tsv", '\n10\tfirst\t1\n11\tsecond "left"\t1\n20\tthird\t2\n', {}),
         ("t.csv", '10,first,1,x\n11,"second ""left""",1,"x, y"\n\n20,third,2,z\n', {}),
@@ -611,6 +612,19 @@ def test_names_of_columns_that_cannot_be(tmp_path: Path) -> None:
         read(tmp_path, "table", "t.csv", "1,a\n", id="a", name="b", header="a,b,a")
     with pytest.raises(InputError, match=r"only blank lines; expected rows"):
         read(tmp_path, "table", "t.csv", "\n \n", id="a", name="b", header="a,b")
+    for text in ("1,a\r2,b\r", '1,"a"\r2,b\r'):
+        with pytest.raises(InputError, match="carriage return") as caught:
+            read(tmp_path, "table", "t.csv", text, id="a", name="b", header="a,b")
+        assert caught.value.line == 1
+
+
+@pytest.mark.parametrize("header", ["code,,name,", ("code", "", "name")])
+def test_columns_without_name(header: str | tuple[str, ...], tmp_path: Path) -> None:
+    for text in ("1,x,a,z\n2,y,b,z\n", '1,"x",a,z\n2,y,b,"z"\n'):
+        terminology, _ = read(tmp_path, "table", "t.csv", text, id="code", name="name", header=header)
+        assert named(terminology) == {"1": ["a"], "2": ["b"]}
+    with pytest.raises(InputError, match="no column 'code'"):
+        read(tmp_path, "table", "t.csv", "1,x,a,z\n", id="code", name="name", header=",,,name")
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])

@@ -51,6 +51,7 @@ def read_quoted(
     keep: Sequence[str],
     fields: Sequence[str] | None = None,
     check_fields: Callable[[list[str], int], None] = lambda fields, line: None,
+    name_fields: Callable[[list[str], int], list[str]] | None = None,
     skip_lines: int = 0,
     keep_carriage_returns: bool = False,
     advice: str = "close it",
@@ -66,6 +67,7 @@ def read_quoted(
         fields: Names of all fields; ``None``: the first row says them.
         check_fields: Told of the fields that the first row names, and of its line; raises if ``keep`` are not all among
             them.
+        name_fields: Told of the first row and its line, where it is one of values, and gives the names of all fields.
         skip_lines: Lines to pass over at the beginning.
         keep_carriage_returns: Keep those before line feeds inside quotes.
         advice: What to do about a quote that is never closed.
@@ -87,6 +89,8 @@ def read_quoted(
             continue
         batch: list[tuple[int, list[str]]] = []
         for line, row in _rows(block, blocks, reading, file.path, delimiter, advice):
+            if not names and name_fields is not None:
+                names = name_fields(row, line)
             if not names:
                 names = [name.strip() for name in row]
                 check_fields(names, line)

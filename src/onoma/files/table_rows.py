@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -90,7 +91,7 @@ def text_rows(
         delimiter: What divides them; unset: see `dividing_sign`.
         quoting: Whether cells may stand in double quotes; "auto": unless tabs divide them.
         advice: What to do about a quote left open.
-        header: Names of the first columns, where no line names them; the others have none.
+        header: Names of the first columns, where no line names them; the others have none, nor one whose name is "".
 
     Raises:
         InputError: as `table_rows`, and if there are more names than columns.
@@ -98,6 +99,11 @@ def text_rows(
 
     def check_fields(fields: list[str], line: int) -> None:
         _check_columns(fields, columns, file.path, line=line)
+
+    def name_fields(cells: list[str], line: int) -> list[str]:
+        fields = _named(header or (), cells, delimiter or "", file.path, line)
+        _check_columns([name for name in header or () if name], columns, file.path, line=line)
+        return fields
 
     if delimiter is None:
         delimiter = dividing_sign(file, reading, columns if header is None else header)
@@ -110,36 +116,36 @@ def text_rows(
         has_quotes = has_quotes or (may_be_quoted and b'"' in block.data)
         if first and (has_quotes or not may_be_quoted):
             break
-    fields = None
-    if header is not None and first is not None:
-        fields = _named(header, first, delimiter, file.path, is_quoted=has_quotes)
-        check_fields([*header], first[0])
     if has_quotes:
         return read_quoted(
             file,
             reading,
             delimiter=delimiter,
             keep=columns,
-            fields=fields,
             check_fields=check_fields,
+            name_fields=None if header is None else name_fields,
             advice=advice,
             line_column=LINE,
         )
     if first is None:
         expected = "the names of the columns" if header is None else "rows"
         raise InputError("the file has only blank lines", path=file.path, expected=expected)
-    n_header_lines = 0
-    if fields is None:
-        n_header_lines, text = first
-        fields = [name.strip() for name in text.decode().split(delimiter)]
-        check_fields(fields, n_header_lines)
+    line, text = first
+    cells = text.decode().split(delimiter)
+    if header is None:
+        fields = [name.strip() for name in cells]
+        check_fields(fields, line)
+    elif b"\r" in text and block.first_line == block.n_lines == 1:
+        raise InputError(CARRIAGE_RETURN, path=file.path, line=line)
+    else:
+        fields = name_fields(cells, line)
     rows = read_delimited(
         file,
         reading,
         separator=delimiter,
         fields=fields,
         keep=columns,
-        skip_lines=n_header_lines,
+        skip_lines=line if header is None else 0,
         skip_blank_lines=True,
         line_column=LINE,
         if_quoted=_IF_QUOTED if are_kept else None,
@@ -147,14 +153,8 @@ def text_rows(
     return _noting_quotes(rows, columns, reading) if are_kept else rows
 
 
-def _named(
-    header: Sequence[str], first: tuple[int, bytes], delimiter: str, path: Path, *, is_quoted: bool
-) -> list[str]:
-    """Names of all columns of a file whose first line is a row: those given, then such as no column has."""
-    line, text = first
-    row = text.decode()
-    with long_fields():
-        cells = next(csv.reader([row], delimiter=delimiter), []) if is_quoted else row.split(delimiter)
+def _named(header: Sequence[str], cells: Sequence[str], delimiter: str, path: Path, line: int) -> list[str]:
+    """Names of all columns of a file whose first row has these cells: those given, else such as no column has."""
     if len(cells) < len(header):
         raise InputError(
             "more names than columns",
@@ -165,7 +165,8 @@ def _named(
             found=str(len(header)),
             fix="say which sign divides the columns (option delimiter), or give fewer names",
         )
-    return [*header, *(f"{LINE}{place}" for place in range(len(header), len(cells)))]
+    names = itertools.zip_longest(header, cells)
+    return [name or f"{LINE}{place}" for place, (name, _) in enumerate(names)]
 
 
 def _noting_quotes(rows: Iterator[pl.DataFrame], columns: Sequence[str], reading: Reading) -> Iterator[pl.DataFrame]:

@@ -26,9 +26,20 @@ def split_words(value: Any) -> Any:
         >>> split_words('a, "b, c"')
         ('a', 'b, c')
     """
+    cells = split_cells(value)
+    return tuple(filter(None, cells)) if isinstance(value, str) else cells
+
+
+def split_cells(value: Any) -> Any:
+    """The same, with an empty text where nothing stands between two commas.
+
+    Example:
+        >>> split_cells("a,,b")
+        ('a', '', 'b')
+    """
     if isinstance(value, str):
         (parts,) = csv.reader([re.sub(r"[\r\n]+", " ", value)], skipinitialspace=True) if value else ([],)
-        return tuple(part.strip() for part in parts if part.strip())
+        return tuple(part.strip() for part in parts)
     return value
 
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import polars as pl
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
@@ -42,7 +42,7 @@ from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SOURCE_DEFINITIONS, SOURCE_NAMES, SOURCE_TYPES, SourceTables, named_concepts
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
 from onoma.terminology.readers.format import Format
-from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Separator, Words
+from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Separator, Words, split_cells
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
 _FATES = pl.Schema({"concept_id": pl.String(), "said": pl.String(), "successor": pl.String(), "line": pl.UInt32()})
@@ -94,8 +94,9 @@ class TableOptions(ReaderOptions):
         description="whether fields may stand in double quotes: auto (yes, unless tabs divide columns), yes, no",
     )
     encoding: str = Field(default="utf-8", description="of a text file, e.g. cp1252, latin-1, utf-16")
-    header: Words = Field(
-        default=(), description="names of the first columns, if the first line is a row and does not name them"
+    header: Annotated[tuple[str, ...], BeforeValidator(split_cells)] = Field(
+        default=(),
+        description="names of the first columns, if the first line is a row and does not name them; one may be empty",
     )
     strip: str = Field(
         default="", description="signs to take off both ends of names, with the white space there, e.g. - (ICD-11)"
@@ -190,11 +191,17 @@ def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator
         return json_rows(file, reading, columns=columns, may_be_lists=may_be_lists, separator=options.separator)
     delimiter = None if options.delimiter == "auto" else _delimiter(options.delimiter)
     advice = "close it, or import with --set quoting=no if quotes are ordinary characters here"
-    header = options.header or None
-    if header and len(set(header)) < len(header):
-        raise InputError("two columns have one name", path=file.path, field="header", found=",".join(header))
+    named = [name for name in options.header if name]
+    if len(set(named)) < len(named):
+        raise InputError("two columns have one name", path=file.path, field="header", found=",".join(options.header))
     return text_rows(
-        file, reading, columns=columns, delimiter=delimiter, quoting=options.quoting, advice=advice, header=header
+        file,
+        reading,
+        columns=columns,
+        delimiter=delimiter,
+        quoting=options.quoting,
+        advice=advice,
+        header=options.header or None,
     )
 
 
