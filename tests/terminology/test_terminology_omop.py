@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from importing import imported
-from sample_omop import CONTENT, ENGLISH, SPANISH, Row, concept, link, write_omop
+from sample_omop import COLUMNS, CONTENT, ENGLISH, SPANISH, Row, concept, link, write_omop
 from small_terminologies import record
 from small_terminologies import write as write_terminology
 
@@ -375,6 +375,11 @@ def test_bad_tables_of_a_cdm(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"two files"):
         run(both, tmp_path / "out")
     (both / "CONCEPT.csv").unlink()
+    table = pl.read_parquet(both / "CONCEPT.parquet")
+    table.with_columns(concept_name=pl.lit("a\0b")).write_parquet(both / "CONCEPT.parquet")
+    with pytest.raises(InputError, match="no NUL character") as caught:
+        run(both, tmp_path / "out")
+    assert (caught.value.path, caught.value.line, caught.value.field) == (both / "CONCEPT.parquet", 1, "concept_name")
     pl.read_parquet(both / "CONCEPT.parquet").drop("domain_id").write_parquet(both / "CONCEPT.parquet")
     with pytest.raises(InputError, match=r"no column 'domain_id'; .*, as in a CDM; found concept_id, ") as caught:
         run(both, tmp_path / "out")
@@ -384,6 +389,18 @@ def test_bad_tables_of_a_cdm(tmp_path: Path) -> None:
         run(both, tmp_path / "out")
 
 
+def test_parquet_tables_of_other_writers(tmp_path: Path) -> None:
+    table = pl.DataFrame([concept("1", "aspirin", "V", "1")], schema=COLUMNS["CONCEPT"].split(), orient="row")
+    table.with_columns(invalid_reason=None).write_parquet(tmp_path / "concept.pq")
+    nothing = pl.DataFrame(
+        schema=dict.fromkeys(COLUMNS["CONCEPT_SYNONYM"].split(), pl.Null)
+    )  # as pandas writes no rows
+    nothing.write_parquet(tmp_path / "concept_synonym.pq")
+    terminology, report = run(tmp_path / "concept.pq", tmp_path / "out")
+    assert terminology.names().collect()["text"].to_list() == ["aspirin"]
+    assert list(report.notes) == ["tables that are missing: CONCEPT_RELATIONSHIP"]
+
+
 def test_what_is_no_download(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"there is no CONCEPT\.csv"):
@@ -391,7 +408,7 @@ def test_what_is_no_download(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is nothing here"):
         run(tmp_path / "nowhere", tmp_path / "out")
     (tmp_path / "names.csv").write_text("a,b\n")
-    with pytest.raises(InputError, match="no Athena download"):
+    with pytest.raises(InputError, match="no table CONCEPT"):
         run(tmp_path / "names.csv", tmp_path / "out")
     for name in ("a", "b"):
         write(tmp_path / "empty" / name, [ASPIRIN])

@@ -205,9 +205,7 @@ def parquet_rows(
         if of_list is not None and _is_text(pl.Series(dtype=of_list).dtype):
             as_list = cells.arr.to_list() if isinstance(dtype, pl.Array) else cells
             converted.append(as_list.cast(pl.List(pl.String)))
-        elif dtype == pl.Null:  # no cell has a value
-            converted.append(pl.lit("").alias(str(places[column])))
-        elif _is_text(dtype):
+        elif dtype == pl.Null or _is_text(dtype):  # Null: no cell has a value
             converted.append(cells.cast(pl.String).fill_null(""))
         else:
             raise InputError(

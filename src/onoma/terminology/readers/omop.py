@@ -79,6 +79,7 @@ _WHOLE = "None"
 _NO_MATCH = 0
 """The concept_id that says that there is no concept."""
 _TABLES = ("concept", "concept_synonym", "concept_relationship", "vocabulary")
+_FIX = "give the zip or the folder of an Athena download or of a CDM's vocabulary tables, or its CONCEPT.csv"
 _NOTHING = ("", "NA", "NULL", r"\N")
 _CONCEPT_ID = "^(0|[1-9][0-9]{0,17})$"
 _VOCABULARY_CODE = pl.concat_str([pl.col("vocabulary_id").cast(pl.String), pl.col("concept_code")], separator=":")
@@ -106,7 +107,7 @@ def read_omop(source: str, options: OmopOptions, reading: Reading) -> SourceTabl
         reading: Where bad rows go.
 
     Raises:
-        InputError: no CONCEPT.csv there; a filter names what it does not have; under "strict" also a bad row.
+        InputError: no CONCEPT there; a filter names what it does not have; under "strict" also a bad row.
     """
     files = _find_files(Path(source))
     concept_file = files["concept"]
@@ -161,8 +162,8 @@ def _find_files(source: Path) -> dict[str, SourceFile]:
     if not source.exists():
         raise InputError("there is nothing here", path=source, fix="check the path")
     is_one_file = source.is_file() and not is_zip(source)
-    if is_one_file and not source.name.lower().startswith(("concept.csv", "concept.parquet")):
-        raise InputError("this is no Athena download", path=source, fix="give its zip, its folder or its CONCEPT.csv")
+    if is_one_file and _table(SourceFile(source.name, source)) != "concept":
+        raise InputError("this is no table CONCEPT", path=source, fix=_FIX)
     found: dict[str, SourceFile] = {}
     files = [(_table(file), file) for file in source_files(source.parent if is_one_file else source)]
     concepts = [file for name, file in files if name == "concept" and (not is_one_file or file.path == source)]
@@ -180,9 +181,7 @@ def _find_files(source: Path) -> dict[str, SourceFile]:
                 fix="name the folder of one download",
             )
     if "concept" not in found:
-        raise InputError(
-            "there is no CONCEPT.csv here", path=source, fix="give the zip or the folder of an Athena download"
-        )
+        raise InputError("there is no CONCEPT.csv or CONCEPT.parquet here", path=source, fix=_FIX)
     return found
 
 
@@ -199,6 +198,10 @@ def _rows(file: SourceFile, reading: Reading, columns: Sequence[str]) -> Iterato
         check_header(header, columns, path=file.path, line=None, divided="as in a CDM")
         wanted = _as_spelled(header, columns)
         rows = parquet_rows(file, reading, columns=wanted, may_be_lists=())
+        checks = [
+            Check(~pl.col(name).str.contains("\0", literal=True), name, "no NUL character", columns[0])
+            for name in columns
+        ]
     else:
         line, text = first_line(file, reading)
         if "\t" in text or "," not in text:
@@ -208,9 +211,10 @@ def _rows(file: SourceFile, reading: Reading, columns: Sequence[str]) -> Iterato
             header = [name.strip() for name in next(csv.reader([text]), [])]
         check_header(header, columns, path=file.path, line=line, divided="divided by tabs or commas")
         wanted = _as_spelled(header, columns)
-        rows = text_rows(file, reading, columns=wanted, delimiter=",", quoting="yes")
+        rows, checks = text_rows(file, reading, columns=wanted, delimiter=",", quoting="yes"), list[Check]()
     for batch in rows:
-        yield batch.rename({LINE: "line", **dict(zip(wanted, columns, strict=True))})
+        named = batch.rename({LINE: "line", **dict(zip(wanted, columns, strict=True))})
+        yield reading.keep_valid(named, checks, path=file.path) if checks else named
 
 
 def _as_spelled(header: Sequence[str], columns: Sequence[str]) -> list[str]:
