@@ -54,6 +54,7 @@ def test_mentions_and_their_places(name: str, tmp_path: Path) -> None:
     assert found.rows() == rows
     assert reading.notes == {
         "mentions of several concepts, left out": 1,
+        "relations, which are not read": 1,
         "mentions that do not stand where their annotation says, whose place in the context is not marked": 1,
     }
 
@@ -96,6 +97,9 @@ def test_mentions_of_several_concepts(codes: str, tmp_path: Path) -> None:
         ("1\t0\t8\tab cd ef\tDisease\tD1", "a place outside the document"),
         ("1\t2\t2\tab\tDisease\tD1", "a place outside the document"),
         ("1\t0\tx\tab\tDisease\tD1", "a place outside the document"),
+        ("1\t-1\t2\tab\tDisease\tD1", "a place outside the document"),
+        ("1\t\t2\tab\tDisease\tD1", "a place outside the document"),
+        ("1\t٠\t2\tab\tDisease\tD1", "a place outside the document"),
         ("1\t0\t2\t \tDisease\tD1", "a blank mention"),
     ],
 )
@@ -107,6 +111,18 @@ def test_bad_lines(line: str, problem: str, tmp_path: Path) -> None:
     reading = Reading(on_error="skip")
     assert read_corpus(path, reading)["mention"].to_list() == ["cd"]
     assert reading.rejects["line"].to_list() == [3]
+
+
+def test_a_document_that_comes_twice(tmp_path: Path) -> None:
+    text = "1|t|ab\n1|a|cd\n1\t3\t5\tcd\tDisease\tD1\n"
+    found = read_corpus(write(tmp_path, text + text.replace("cd", "ef")))
+    assert found["context"].to_list() == ["ab <tgt> cd </tgt>", "ab <tgt> ef </tgt>"]
+
+
+def test_one_concept_however_often_it_is_named(tmp_path: Path) -> None:
+    text = "1|t|ab\n1\t0\t2\tab\tDisease\tD1|D1\n1\t0\t2\tab\tDisease\tX:\n"
+    found = read_corpus(write(tmp_path, text), strip_prefix="X:", add_prefix="MESH:")
+    assert found["concept_id"].to_list() == ["MESH:D1", "NIL"]
 
 
 def test_an_annotation_before_any_document(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ https://www.ncbi.nlm.nih.gov/research/bionlp/Tools/pubtator. A document is its t
     25763772|a|Abstract
     25763772<tab>0<tab>5<tab>DCTN4<tab>T103<tab>UMLS:C4308010
 
-Places count characters from 0, with one between the passages. A line whose second field is no number is a relation
-("CID"), which is not read. Composite mentions have a seventh field, or several codes.
+Places count characters from 0, with one between the passages. A line whose second field begins with a letter is a
+relation ("CID"), which is not read. Composite mentions have a seventh field, or several codes.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _SEVERAL = "mentions of several concepts, left out"
 _ELSEWHERE = "mentions that do not stand where their annotation says, whose place in the context is not marked"
 _PASSAGE = re.compile(r"([^|\t]+)\|(\w+)\|(.*)")
 _PLACE = re.compile(r"[0-9]{1,9}")
+_RELATION = re.compile(r"\s*[^\W\d_]")
 _DIVIDES = re.compile(r"[|+,;]")
 _OF_NOTHING = frozenset(("", "-", "-1", "NIL", "CUI-less"))
 _TABLE = pl.Schema(
@@ -116,8 +117,8 @@ def read_corpus(
             reading.note(_SEVERAL, 1)
             continue
         reading.note(_ELSEWHERE, not one.is_in_place)
-        code = one.codes[0].removeprefix(strip_prefix) if one.codes else NIL
-        if one.codes and ":" not in code:
+        code = (one.codes[0].removeprefix(strip_prefix) if one.codes else "") or NIL
+        if code != NIL and ":" not in code:
             code = add_prefix + code
         context = one.text
         if one.is_in_place:
@@ -153,16 +154,17 @@ def corpus_annotations(file: str | Path, reading: Reading | None = None) -> Iter
                 continue
             passage = _PASSAGE.fullmatch(line)
             if passage:
-                document = document.with_passage(passage[1].strip(), passage[3])
+                document = document.with_passage(*passage.groups())
                 continue
             fields = line.split("\t")
-            if len(fields) > 2 and not _PLACE.fullmatch(fields[1].strip()):
-                continue  # a relation
+            if len(fields) > 2 and _RELATION.match(fields[1]):
+                reading.note("relations, which are not read", 1)
+                continue
             problem, expected = document.problem(fields)
             if problem:
                 reading.reject(problem, path=source.path, line=number, text=line, expected=expected)
                 continue
-            codes = tuple(filter(None, (code.strip() for code in _DIVIDES.split(fields[5]))))
+            codes = tuple(dict.fromkeys(filter(None, (code.strip() for code in _DIVIDES.split(fields[5])))))
             yield Annotation(
                 document=document.name,
                 text=document.text,
@@ -181,9 +183,10 @@ class _Document:
     name: str = ""
     passages: list[str] = field(default_factory=list)
 
-    def with_passage(self, name: str, passage: str) -> _Document:
-        """This document and a passage of it, or the first of another one."""
-        return _Document(name, [*self.passages, passage] if name == self.name else [passage])
+    def with_passage(self, name: str, kind: str, passage: str) -> _Document:
+        """This document and a passage of it, or the first of another one, as a title ("t") is."""
+        is_further = name.strip() == self.name and kind != "t"
+        return _Document(name.strip(), [*self.passages, passage] if is_further else [passage])
 
     @property
     def text(self) -> str:
@@ -200,7 +203,7 @@ class _Document:
             return "an annotation of another document", f"the document {self.name}" if self.name else "its title first"
         n_characters = sum(map(len, self.passages)) + len(self.passages) - 1
         start, end = fields[1].strip(), fields[2].strip()
-        if not _PLACE.fullmatch(end) or not int(start) < int(end) <= n_characters:
+        if not (_PLACE.fullmatch(start) and _PLACE.fullmatch(end) and int(start) < int(end) <= n_characters):
             return "a place outside the document", f"START below END, and END at most {n_characters}"
         if not fields[3].strip():
             return "a blank mention", "a text"
