@@ -444,13 +444,16 @@ def test_a_bad_clause_does_not_cost_its_frame(tmp_path: Path) -> None:
     assert terminology.names().collect()["text"].to_list() == ["a", "z", "b"]
     assert terminology.n_relations == 1
     assert report.n_rejected == len(bad)
+    assert report.notes == {}  # what is mended and still no OBO is not read
     rejects = pl.read_parquet(tmp_path / "out" / "rejects.parquet")
     assert rejects["text"].to_list() == bad
     lines = (HEADER + body).splitlines()
     assert [lines[line - 1] for line in rejects["line"]] == bad
 
 
-@pytest.mark.parametrize("clause", ["name: b {+}", "is_obsolete: perhaps", "id: X 1", "id: X:5"])
+@pytest.mark.parametrize(
+    "clause", ["name: b {+}", "is_obsolete: perhaps", "is_obsolete: trueish", "id: X 1", "id: X:5"]
+)
 def test_a_bad_clause_that_a_term_is_nothing_without_costs_its_frame(clause: str, tmp_path: Path) -> None:
     body = term("X:1", clause, 'synonym: "z" EXACT []') + term("X:2", "name: b")
     terminology, report = read(tmp_path, body, on_error="skip")

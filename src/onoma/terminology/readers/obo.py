@@ -340,10 +340,14 @@ def _frame(part: _Part, rows: range, reading: Reading) -> Any:
     import fastobo
 
     written = part.lines[rows.start : rows.stop]
+    tags_mended: dict[int, str] = {}
     while True:
         try:
             with _panic_as_syntax_error():
-                return fastobo.load(io.BytesIO(_document(part.lines[rows.start : rows.stop])), threads=1)
+                frame = fastobo.load(io.BytesIO(_document(part.lines[rows.start : rows.stop])), threads=1)
+            for tag in tags_mended.values():
+                reading.note(f"clauses that are not quite OBO ({tag}), read all the same", 1)
+            return frame
         except SyntaxError as error:
             row = min(rows.start + (error.lineno or 1), rows.stop) - 1
             line, said = part.lines[row], written[row - rows.start]
@@ -355,9 +359,10 @@ def _frame(part: _Part, rows: range, reading: Reading) -> Any:
                 reading.note(f"clauses that are not OBO, of which nothing is read ({tag}), passed over", 1)
                 part.lines[row] = ""
             elif tag and (mended := _mended(line)) != line:
-                reading.note(f"clauses that are not quite OBO ({tag}), read all the same", line == said)
+                tags_mended[row] = tag
                 part.lines[row] = mended
             else:
+                tags_mended.pop(row, None)
                 is_clause = bool(tag) and tag not in _OF_THE_WHOLE
                 _reject_syntax(error, part, row, said, reading, what="clause" if is_clause else "frame")
                 if not is_clause:
@@ -516,7 +521,7 @@ _OF_THE_WHOLE = frozenset(("id", "is_obsolete", "name"))
 """Tags without which a term would be another one."""
 _WITH_REFERENCES = re.compile(r'(\s*(?:def|synonym):\s*"(?:[^"\\]|\\.)*"[^\[{]*?)\s*(?:\[.*)?$')
 _NAMESPACE = re.compile(r"(\s*(?:default-)?namespace:\s*)([^!{]*[^!{\s])")
-_TRUTH = re.compile(r"\s*is_obsolete:\s*(?i:true|false)")
+_TRUTH = re.compile(r"\s*is_obsolete:\s*(?i:true|false)\b")
 _ID = re.compile(r"id:\s*(\S+)")
 _TEXT = re.compile(r'\s*(?:name:.*|(?:synonym|def):\s*"(?:[^"\\]|\\.)*")')
 _ESCAPE = re.compile(r"\\(.)")
