@@ -80,7 +80,13 @@ def test_types_and_prefixes(tmp_path: Path) -> None:
     assert (caught.value.path, caught.value.field) == (path, "type")
 
 
-@pytest.mark.parametrize("codes", ["D1|D2", "D1+D2", "D1,D2", "1;2"])
+@pytest.mark.parametrize("code", ["c|SUB|A|118|G", "p|DEL|508|F", "c|INS|1+2|A"])
+def test_a_variant_is_one_concept(code: str, tmp_path: Path) -> None:
+    found = read_corpus(write(tmp_path, f"1|t|a b\n1\t0\t1\ta\tSequenceVariant\t{code}\n"))
+    assert found["concept_id"].to_list() == [code]
+
+
+@pytest.mark.parametrize("codes", ["D1|D2", "D1+D2", "D1,D2", "1;2", "c|SUB|A|118|G;c|SUB|A|119|G"])
 def test_mentions_of_several_concepts(codes: str, tmp_path: Path) -> None:
     path = write(tmp_path, f"1|t|a b\n1\t0\t1\ta\tGene\t{codes}\n")
     with pytest.raises(InputError, match="no mention of one concept") as caught:

@@ -8,7 +8,8 @@ https://www.ncbi.nlm.nih.gov/research/bionlp/Tools/pubtator. A document is its t
     25763772<tab>0<tab>5<tab>DCTN4<tab>T103<tab>UMLS:C4308010
 
 Places count characters from 0, with one between the passages. A line whose second field begins with a letter is a
-relation ("CID"), which is not read. Composite mentions have a seventh field, or several codes.
+relation ("CID"), which is not read. Composite mentions have a seventh field, or several codes, divided by ``|``,
+``+``, ``,`` or ``;``; the bars in a code of tmVar, as BioRED has them for variants (``c|SUB|A|118|G``), divide none.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _PASSAGE = re.compile(r"([^|\t]+)\|(\w+)\|(.*)")
 _PLACE = re.compile(r"[0-9]{1,9}")
 _RELATION = re.compile(r"\s*[^\W\d_]")
 _DIVIDES = re.compile(r"[|+,;]")
+_VARIANT = re.compile(r"[a-z]\|[A-Z]+\|[^,;]*")
 _OF_NOTHING = frozenset(("", "-", "-1", "NIL", "CUI-less"))
 _TABLE = pl.Schema(
     {
@@ -164,7 +166,9 @@ def corpus_annotations(file: str | Path, reading: Reading | None = None) -> Iter
             if problem:
                 reading.reject(problem, path=source.path, line=number, text=line, expected=expected)
                 continue
-            codes = tuple(dict.fromkeys(filter(None, (code.strip() for code in _DIVIDES.split(fields[5])))))
+            said = fields[5].strip()
+            several = [said] if _VARIANT.fullmatch(said) else _DIVIDES.split(said)
+            codes = tuple(dict.fromkeys(filter(None, (code.strip() for code in several))))
             yield Annotation(
                 document=document.name,
                 text=document.text,

@@ -320,7 +320,6 @@ def _rewrite_old_ways(lines: list[str], reading: Reading) -> bool:
 
 
 def _frames_one_by_one(part: _Part, reading: Reading) -> Iterator[Any]:
-
     starts = [number for number, line in enumerate(part.lines) if line.startswith("[")]
     for begin, end in itertools.pairwise([0, *starts, len(part.lines)]):
         document = _frame(part, range(begin, end), reading)
