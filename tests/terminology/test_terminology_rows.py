@@ -583,6 +583,7 @@ def test_rows_of_one_code_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "options"),
     [
+        ("t.csv", '10;first;1;x, y\n11;second "left";1;\n20;third;2;\n', {"quoting": "no"}),
         ("t.csv", '10,first,1,"two\nlines, and more"\n11,"second ""left""",1,\n20,third,2,z\n', {}),
         ("t.asc", '10$first$1$$Y$\n11$second "left"$1$$N$\n20$third$2$$Y$\n', {"delimiter": "$", "quoting": "no"}),
         ("t.tsv", '\n10\tfirst\t1\n11\tsecond "left"\t1\n20\tthird\t2\n', {}),

@@ -106,7 +106,7 @@ def text_rows(
         return fields
 
     if delimiter is None:
-        delimiter = dividing_sign(file, reading, columns if header is None else header)
+        delimiter = dividing_sign(file, reading, columns, n_columns=None if header is None else len(header))
     are_kept = quoting == "auto" and delimiter == "\t"
     may_be_quoted = quoting != "no" and not are_kept
     first: tuple[int, bytes] | None = None
@@ -341,15 +341,16 @@ def check_is_table(ending: str, path: str | Path) -> None:
         )
 
 
-def dividing_sign(file: SourceFile, reading: Reading, columns: Sequence[str]) -> str:
+def dividing_sign(file: SourceFile, reading: Reading, columns: Sequence[str], *, n_columns: int | None = None) -> str:
     """What divides the columns of a CSV or TSV file: what its name tells, unless the first line tells otherwise.
 
-    Another sign is taken where it alone gives the columns asked for, or the usual one divides nothing.
+    Another sign is taken where it alone gives the columns asked for, or as many, or the usual one divides nothing.
 
     Args:
         file: Plain or gzip.
         reading: Knows the encoding.
         columns: Those asked for.
+        n_columns: How many there are at least, where the first line is a row; ``None``: it names them.
 
     Raises:
         InputError: as `onoma.files.text_files.read_blocks`, and if the line is no text.
@@ -375,7 +376,10 @@ def dividing_sign(file: SourceFile, reading: Reading, columns: Sequence[str]) ->
 
     with long_fields():
         found = {sign: fields(sign) for sign in signs}
-    fitting = (sign for sign in signs if set(columns) <= set(found[sign]))
+    if n_columns is None:
+        fitting = (sign for sign in signs if set(columns) <= set(found[sign]))
+    else:
+        fitting = (sign for sign in signs if len(found[sign]) >= max(n_columns, 2))
     # If a column is missing, those that are there can at least be told.
     otherwise = usual if len(found[usual]) > 1 else max(signs, key=lambda sign: len(found[sign]))
     return next(fitting, otherwise)
