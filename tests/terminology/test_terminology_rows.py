@@ -656,7 +656,7 @@ def test_cells_that_have_nothing_to_say(kind: str, tmp_path: Path) -> None:
 
 
 def test_signs_are_taken_off_names(tmp_path: Path) -> None:
-    data = "code,name\n1,- - Cholera -\n1, -x-y|.z\n2,b - c\n"
+    data = "code,name\n1,- -\u00a0- Cholera\u2003-\n1, -x-y|.z\n2,b - c\n"
     terminology, _ = read(tmp_path, "table", "t.csv", data, id="code", name="name", strip="-.", separator="|")
     assert named(terminology) == {"1": ["Cholera", "x-y", "z"], "2": ["b - c"]}
     with pytest.raises(InputError, match="a name") as caught:

@@ -16,7 +16,6 @@ The tables of knowledge bases that newer releases of BELB offer (https://github.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -59,6 +58,7 @@ _STATUS_WORDS = {
     **dict.fromkeys(("0", "false", "f", "no", "n", "active", "current", "valid", "trial", "discouraged"), ACTIVE),
 }
 """LOINC calls ACTIVE, TRIAL and DISCOURAGED what may be used."""
+_WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
 _OPTIONAL_COLUMNS = ("preferred", "language", "semantic_type", "source", "definition", "obsolete", "replaced_by")
 
 
@@ -241,8 +241,9 @@ def _pieces(rows: pl.DataFrame, column: str, options: TableOptions) -> pl.Expr:
 
 
 def _stripped(pieces: pl.Expr, signs: str) -> pl.Expr:
-    stripped = pl.element().str.strip_chars().str.strip_chars(signs + string.whitespace)
-    return pieces.list.eval(stripped).list.eval(pl.element().filter(pl.element() != ""))
+    return pieces.list.eval(pl.element().str.strip_chars(signs + _WHITE_SPACE)).list.eval(
+        pl.element().filter(pl.element() != "")
+    )
 
 
 def _is_text(column: str) -> pl.Expr:
