@@ -390,3 +390,5 @@ def test_synonyms_of_unwanted_types_are_left_out(name: str, file: str, text: str
     ) as caught:
         names(without_types="abbreviaton")
     assert (caught.value.path, caught.value.field) == (tmp_path / file, "without_types")
+    with pytest.raises(InputError, match="what scopes and prefixes keep of the release has nothing of 'ambiguous'"):
+        names(scopes="narrow", without_types="ambiguous")

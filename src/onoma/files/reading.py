@@ -254,8 +254,17 @@ def first_of_each(
     return first, differing, len(again) - len(differing)
 
 
-def check_chosen(field: str, wanted: Iterable[str], there: Iterable[str], *, path: str | Path) -> None:
+def check_chosen(
+    field: str, wanted: Iterable[str], there: Iterable[str], *, path: str | Path, among: str = "the release"
+) -> None:
     """Refuse a filter that names what the source does not have: it would leave everything out, unnoticed.
+
+    Args:
+        field: The option.
+        wanted: What it names.
+        there: What there is.
+        path: The source.
+        among: What of it was looked at.
 
     Raises:
         InputError: with the nearest of what is there.
@@ -264,10 +273,10 @@ def check_chosen(field: str, wanted: Iterable[str], there: Iterable[str], *, pat
     for word in wanted:
         if word not in known:
             raise InputError(
-                f"the release has nothing of '{word}'.{did_you_mean(word, known)}".rstrip("."),
+                f"{among} has nothing of '{word}'.{did_you_mean(word, known)}".rstrip("."),
                 path=path,
                 field=field,
-                expected=f"some of {', '.join(known[:40])}" if known else f"no {field}, as the release has none",
+                expected=f"some of {', '.join(known[:40])}" if known else f"no {field}, as {among} has none",
             )
 
 

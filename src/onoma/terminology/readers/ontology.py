@@ -237,7 +237,8 @@ def tables_from_terms(
                 continue
             if alternatives.setdefault(alternative, term.term_id) != term.term_id:
                 reading.note("alternative ids claimed by several terms (the first has it)", 1)
-    check_chosen("without_types", sorted(unwanted), types_there - {""}, path=path)
+    kept = "what scopes and prefixes keep of the release"
+    check_chosen("without_types", sorted(unwanted), types_there - {""}, path=path, among=kept)
     shown = ", ".join(described[:_MOST_SHOWN])
     reading.note(f"terms described without a name (such as {shown}), left out", len(described))
     alternatives = {code: term_id for code, term_id in alternatives.items() if code not in choosing}
