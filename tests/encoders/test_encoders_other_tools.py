@@ -151,12 +151,24 @@ def test_settings_of_a_tokeniser_hold_as_for_transformers(
 def test_settings_hold_where_they_say_nothing(tmp_path: Path) -> None:
     base = write_tiny(tmp_path / "base", "bert")
     rules = json.loads((base / "tokenizer.json").read_text())
+    as_trained = Tokenizer.from_str(json.dumps(rules)).encode("FEVER of 38.5").ids
     rules["normalizer"]["lowercase"] = False
+    rules["pre_tokenizer"] = {"type": "WhitespaceSplit"}
     (base / "tokenizer.json").write_text(json.dumps(rules))
-    cased = load_tokenizer(base).encode("FEVER").ids
     changed(base / "tokenizer_config.json", tokenizer_class="BertTokenizer")
-    expected = transformers.AutoTokenizer.from_pretrained(str(base))("FEVER")["input_ids"]
-    assert load_tokenizer(base).encode("FEVER").ids == expected != cased
+    expected = transformers.AutoTokenizer.from_pretrained(str(base))("FEVER of 38.5")["input_ids"]
+    assert load_tokenizer(base).encode("FEVER of 38.5").ids == expected == as_trained
+    (base / "tokenizer_config.json").unlink()  # as in a reranker's folder
+    alone = Tokenizer.from_str(json.dumps(rules)).encode("FEVER of 38.5").ids
+    assert load_tokenizer(base).encode("FEVER of 38.5").ids == alone != expected
+
+
+@pytest.mark.parametrize("kind", ["BertTokenizer", "RobertaTokenizer"])
+def test_a_vocabulary_of_another_kind_than_the_settings_keeps_its_rules(kind: str, tmp_path: Path) -> None:
+    base = write_tiny(tmp_path / "base", "roberta" if kind == "BertTokenizer" else "bert")
+    as_written = Tokenizer.from_file(str(base / "tokenizer.json")).encode("Heart ATTACK").ids
+    changed(base / "tokenizer_config.json", tokenizer_class=kind)
+    assert load_tokenizer(base).encode("Heart ATTACK").ids == as_written
 
 
 def test_tokens_around_a_name_that_contradict_each_other_are_refused(theirs: Path) -> None:

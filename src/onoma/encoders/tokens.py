@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer, normalizers
-from tokenizers.models import Unigram
-from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.models import BPE, Unigram, WordPiece
+from tokenizers.pre_tokenizers import BertPreTokenizer, ByteLevel
 
 from onoma.encoders.json_files import read_json
 from onoma.errors import InputError, first_line, missing_extra
@@ -43,8 +43,9 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     """The tokeniser of a model folder, without truncation or padding.
 
     Reads ``tokenizer.json``, and as transformers do, follows ``tokenizer_config.json`` where the two contradict each
-    other. An older folder without the first (``vocab.txt``, ``sentencepiece.bpe.model``) is converted by transformers,
-    which must then be installed.
+    other, also in what the latter leaves unsaid. Without it, as in a reranker's folder, ``tokenizer.json`` holds alone.
+    An older folder without the former (``vocab.txt``, ``sentencepiece.bpe.model``) is converted by transformers, which
+    must then be installed.
 
     Raises:
         InputError: there is no tokeniser, it is not readable, fails at what it does not know, or the two files put
@@ -82,7 +83,8 @@ def _follow(tokenizer: Tokenizer, said: dict[str, Any], folder: Path) -> None:
     """Set a tokeniser as ``tokenizer_config.json`` says.
 
     For some kinds transformers 5 take from ``tokenizer.json`` only the vocabulary. In the class of each kind stands
-    what it makes of the settings, and what it does where they say nothing.
+    what it makes of the settings, and what it does where they say nothing. A vocabulary of another kind than the class
+    has, of which it could make nothing, stays with the rules beside it.
 
     Raises:
         InputError: other tokens are to be put around a text than the tokeniser puts there.
@@ -91,13 +93,14 @@ def _follow(tokenizer: Tokenizer, said: dict[str, Any], folder: Path) -> None:
     config = read_json(folder / "config.json", missing_is_empty=True)
     kind = said.get("tokenizer_class") or config.get("tokenizer_class")
     kind = str(kind or _KIND_OF_FAMILY.get(config.get("model_type"))).removesuffix("Fast")
-    if kind in _BERT_LIKE:
+    if kind in _BERT_LIKE and isinstance(tokenizer.model, WordPiece):
         tokenizer.normalizer = normalizers.BertNormalizer(
             handle_chinese_chars=said.get("tokenize_chinese_chars", True),
             strip_accents=said.get("strip_accents"),
             lowercase=said.get("do_lower_case", True),
         )
-    elif kind == "RobertaTokenizer":
+        tokenizer.pre_tokenizer = BertPreTokenizer()
+    elif kind == "RobertaTokenizer" and isinstance(tokenizer.model, BPE):
         tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=said.get("add_prefix_space", False))
     else:
         return
