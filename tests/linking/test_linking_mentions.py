@@ -397,6 +397,25 @@ def test_a_mention_that_is_a_code(mention: str, concept: str | None, tmp_path: P
         assert plain.explain(mention).code is None
 
 
+@pytest.mark.parametrize("stages", [["exact", "sparse"], ["sparse"], ["exact", "sparse", "rerank"]], ids="-".join)
+def test_a_code_is_one_of_several_concepts_of_its_name(stages: list[str], tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {"D:1": ["asthma"], "M:1": ["asthma", "wheeze"], "M:2": ["Asthma"]})
+    built = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
+    if "rerank" in stages:
+        write_reranker(tmp_path / "reranker", tiny_encoder(tmp_path / "tiny"))
+        built = add_reranker(tmp_path / "linker", tmp_path / "reranker")
+    codes, answers = ["D:1", "M:1", "M:2"], dict[str, list[str]]()
+    linker = built.with_prior([0, 0, 3]).preparing(Preparation(codes=True))
+    for mention, links in zip([*codes, "asthma"], linker.link([*codes, "asthma"], stages=stages), strict=True):
+        assert sorted(link.concept_id for link in links) == codes
+        answers[mention] = [link.concept_id for link in links]
+    assert [answers[code][0] for code in codes] == codes
+    assert answers["asthma"] == ["M:2", "D:1", "M:1"]  # as it is without codes
+    assert linker.explain("D:1", stages=stages).links[0].concept_id == "D:1"
+    # A concept that may not be an answer is read by its name all the same.
+    assert linker.without([0]).link(["D:1"], stages=stages)[0][0].concept_id == "M:2"
+
+
 def test_other_stages_leave_a_code_alone(tmp_path: Path) -> None:
     make_terminology(tmp_path / "t", {"MS/MI": ["stenosis"], "MI": ["myocardial infarction", "infarct"]})
     linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)

@@ -2,7 +2,8 @@
 
 Mentions may be made ready before (`onoma.linking.mentions`): each part of one is then linked by itself.
 
-1. **exact**: the texts that equal the mention, after the normalisation of both;
+1. **exact**: the texts that equal the mention, after the normalisation of both. A mention that is a code is looked up
+   so whatever stages are on, and of the concepts with its name only the one with this code is found;
 2. **loose**: only where there are none, the texts that are equal under the preset "loose" (case, punctuation, Unicode);
    **variants**: only where there are none either, the same two for other ways to write the mention
    (`onoma.linking.variants`). Where look-up finds none of these, all are searched for, and the one whose first text is
@@ -127,7 +128,7 @@ class Run:
 
     def _ways(self, mention: Question) -> list[_Way]:
         """The ways to write a mention that are searched for: the first that look-up finds, else all."""
-        ways = [_Way(mention, self._look_up(mention.text))]
+        ways = [_Way(mention, self._look_up(mention.text, code=mention.code))]
         normalisation = self._components.dictionary.normalisation
         for variant in () if ways[0].hit.n_hits else mention.variants:
             text = normalise(variant.text, normalisation)
@@ -164,13 +165,17 @@ class Run:
             return float(answer.ranked.scores[0])
         return math.fsum(self.search_scores(place, answer.ranked.text_rows[:1]).values())
 
-    def _look_up(self, text: str) -> Answer:
+    def _look_up(self, text: str, *, code: str | None = None) -> Answer:
+        concept_ids = self._components.dictionary.concept_ids
         for stage in LOOK_UPS:
-            if stage in self._stages:
+            if stage in self._stages or (stage == "exact" and code is not None):
                 rows = self._components.lookup.exact(text) if stage == "exact" else self._components.lookup.loose(text)
                 if not len(rows):
                     continue
-                ranked = self._rank(rows, np.ones(len(rows)), len(self._components.dictionary.concept_ids))
+                ranked = self._rank(rows, np.ones(len(rows)), len(concept_ids))
+                if ranked is not None and code is not None:
+                    is_meant = np.array([concept_ids[int(concept)] == code for concept in ranked.concepts], np.bool_)
+                    ranked = ranked.take(np.flatnonzero(is_meant)) if is_meant.any() else ranked
                 if ranked is not None and len(ranked):
                     return Answer(ranked, len(ranked), stage, ranked.scores)
         return NO_ANSWER
@@ -298,13 +303,14 @@ class Run:
             scores["dense"] = 1.0
         begin, end = self._components.dictionary.entry_offsets[int(text_row[0]) : int(text_row[0]) + 2].tolist()
         entries = self._components.entries
+        is_code = asked.code == self._components.dictionary.concept_ids[int(answer.ranked.concepts[0])]
         return MentionEvidence(
             mention=asked.text if answer.written is None else answer.written,
             scores=answer.ranked.scores[:2].tolist(),
             is_exact=answer.n_hits > 0,
             dense_score=scores.get("dense"),
             ngram_score=scores.get("sparse"),
-            n_homonyms=end - begin if entries is None else int(np.count_nonzero(entries[begin:end])),
+            n_homonyms=1 if is_code else end - begin if entries is None else int(np.count_nonzero(entries[begin:end])),
         )
 
     def search_scores(self, place: int, text_row: RowArray) -> dict[Stage, float]:

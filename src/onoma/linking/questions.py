@@ -23,12 +23,14 @@ class Question:
         mention: Before that; a cross-encoder prepares it in its own way.
         context: Where it stands, if that is known and read.
         variants: Other ways to write it, normalised unless a cross-encoder reads them.
+        code: Of the concept that is meant, where the mention is its code; the text is then its preferred name.
     """
 
     text: str
     mention: str = ""
     context: str | None = None
     variants: tuple[Variant, ...] = ()
+    code: str | None = None
 
     def written(self, text: str, variant: Variant) -> Question:
         """The same mention in another way to write it; a mention that is marked in its context stays as it is there."""
@@ -52,7 +54,11 @@ def questions_of(
     variants = [tuple(variants_of(part)) if with_variants else () for part in prepared.parts]
     if reranker is None:
         return [
-            Question(text, variants=tuple(replace(way, text=normalise(way.text, normalisation)) for way in ways))
+            Question(
+                text,
+                variants=tuple(replace(way, text=normalise(way.text, normalisation)) for way in ways),
+                code=prepared.code,
+            )
             for text, ways in zip(texts, variants, strict=True)
         ]
     context = prepared.context if reranker.uses_contexts else None
@@ -60,7 +66,8 @@ def questions_of(
         before, after = split_context(prepared.original, context)
         context = f"{before}{START_MARK}{prepared.original}{END_MARK}{after}"
     return [
-        Question(text, part, context, ways) for text, part, ways in zip(texts, prepared.parts, variants, strict=True)
+        Question(text, part, context, ways, prepared.code)
+        for text, part, ways in zip(texts, prepared.parts, variants, strict=True)
     ]
 
 
