@@ -135,6 +135,13 @@ def test_the_card_tells_what_each_was_trained_on(trained: Callable[..., Path], t
     assert all(f"| fingerprint of the terminology | `abc{name}` |" in card for name in "ab")
 
 
+def test_widths_that_all_were_trained_for_stay(trained: Callable[..., Path], tmp_path: Path) -> None:
+    for name, widths in (("a", [4, 8, 16]), ("b", [2, 4, 16])):
+        encoder = load_packed(trained(f"before-{name}", 1))
+        save_encoder(encoder, tmp_path / name, config={"trained_dimensions": widths})
+    assert average_encoders([tmp_path / "a", tmp_path / "b"], tmp_path / "out").trained_dimensions == (4, 16)
+
+
 def test_the_average_of_an_encoder_with_itself_is_itself(trained: Callable[..., Path], tmp_path: Path) -> None:
     folder = trained("a", 1)
     made = average_encoders([folder, folder], tmp_path / "out")

@@ -204,6 +204,9 @@ def _config(folders: Sequence[EncoderFolder], shares: Sequence[float]) -> dict[s
     }
     terminologies = dict.fromkeys(one for config in configs for one in config.get("terminology", ()))
     mentions = sorted({one for folder in folders for one in folder.trained_mentions})
+    widths = [
+        width for width in folders[0].trained_dimensions if all(width in one.trained_dimensions for one in folders)
+    ]
     pairs: list[Mapping[str, Any]] = []
     for config in configs:
         own = config.get("pairs")
@@ -225,5 +228,6 @@ def _config(folders: Sequence[EncoderFolder], shares: Sequence[float]) -> dict[s
         **({"terminology": list(terminologies)} if terminologies else {}),
         **({"pairs": {"merged": pairs}} if pairs else {}),
         **carried_origins(*configs),
+        **({"trained_dimensions": widths} if widths else {}),
         **({"trained_mentions": mentions} if mentions else {}),
     }
