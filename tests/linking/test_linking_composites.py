@@ -174,6 +174,7 @@ WHOLE = [
     "Charcot-Marie-Tooth",
     "acute and chronic hypo- and hyperthyroidism",
     "acute and chronic liver and kidney disease",
+    "benign and malignant breast and ovarian tumors",
     "familial and sporadic breast and ovarian cancer",
     "head and neck cancer",
     "Lung cancer and lung cancer",

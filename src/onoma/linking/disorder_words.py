@@ -64,9 +64,9 @@ _ORGANS = listed(
 
 _ADJECTIVES = listed(
     """
-    acute anterior big blue broad deep early exterior external female great green grey hard high inferior inner interior
-    internal large late left lesser long low lower major male mild minor moderate narrow old outer posterior red right
-    severe short small soft superior thick thin upper white wide yellow young
+    acute anterior benign big blue broad deep early exterior external female great green grey hard high inferior inner
+    interior internal large late left lesser long low lower major male malignant mild minor moderate narrow old outer
+    posterior red right severe short small soft superior thick thin upper white wide yellow young
     """
 )
 _ADJECTIVE_ENDING = re.compile(r"\w{2,}(?:al|ic|ar|ary|ory|ous|ive|oid|ile|ed)\Z")
