@@ -309,7 +309,10 @@ def test_every_command_explains_itself(command: tuple[str, ...]) -> None:
 def test_a_group_of_commands_alone_explains_itself(group: str) -> None:
     told = invoke(*group.split()).output
     assert "Usage: " in told
-    assert "Commands:" in told
+    listed = told.partition("Commands:\n")[2].splitlines()
+    assert listed
+    # Each summary is whole in a terminal of 80 columns, which cuts it short behind 76.
+    assert not [line for line in listed if line.endswith("...") or len(line) > 76]
 
 
 def test_lists(place: Path) -> None:

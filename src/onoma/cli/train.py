@@ -77,7 +77,7 @@ def train(
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Train an encoder on the synonyms of a terminology or on pairs.
+    """Train an encoder on synonyms of a terminology or on pairs.
 
     If the run is stopped, give the same command again: it resumes from the last checkpoint, which is kept with the
     unfinished run in ENCODER.run. Settings of a recipe: onoma recipes show RECIPE.
