@@ -167,9 +167,10 @@ class Preparation:
         concept_of_code: Callable[[str], tuple[str, str] | None] | None,
     ) -> PreparedMention | None:
         """The mention read as a code; ``None``: it is none, or a name."""
-        if not self.codes or concept_of_code is None or (is_name is not None and is_name(mention)):
+        if not self.codes or concept_of_code is None:
             return None
-        if (concept := concept_of_code(mention)) is None:
+        concept = concept_of_code(mention)  # few mentions are codes, and names take longer to look up
+        if concept is None or (is_name is not None and is_name(mention)):
             return None
         code, name = concept
         return PreparedMention(mention, name, (name,), context=context, code=code)
