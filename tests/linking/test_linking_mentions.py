@@ -15,6 +15,7 @@ from onoma.linking import Linker, LinkerSettings, add_reranker, build_linker
 from onoma.linking.expansion import AbbreviationTable, Expansion, expand
 from onoma.linking.links import checked_mentions
 from onoma.linking.mentions import Preparation, PreparedMention
+from onoma.linking.pipeline import runs
 from onoma.linking.questions import Question, questions_of
 from onoma.linking.spelling import Spelling
 from tiny import make_terminology, tiny_encoder
@@ -414,6 +415,15 @@ def test_a_code_is_one_of_several_concepts_of_its_name(stages: list[str], tmp_pa
     assert linker.explain("D:1", stages=stages).links[0].concept_id == "D:1"
     # A concept that may not be an answer is read by its name all the same.
     assert linker.without([0]).link(["D:1"], stages=stages)[0][0].concept_id == "M:2"
+
+
+def test_a_code_is_as_sure_as_a_name_of_one_concept(tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {"D:1": ["asthma"], "M:1": ["asthma"]})
+    linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
+    questions = [Question("asthma", code="M:1"), Question("asthma")]
+    ((asked, run),) = runs(linker._components, questions, stages=("exact",), top_k=1)
+    evidence = [run.evidence(place, asked[place], answer) for place, answer in enumerate(run.answers(asked))]
+    assert [one.n_homonyms for one in evidence] == [1, 2]
 
 
 def test_other_stages_leave_a_code_alone(tmp_path: Path) -> None:
