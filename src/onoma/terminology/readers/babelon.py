@@ -1,22 +1,22 @@
-"""Translations of ontologies in Babelon tables, as the Human Phenotype Ontology has them.
+"""Translations of ontologies in Babelon tables, as published for the Human Phenotype Ontology.
 
 Specification: https://monarch-initiative.github.io/babelon.
 
-Two kinds of tab-separated files, told apart by their header; fields may stand in double quotes:
+There are two kinds of tab-separated files, recognised by their header; fields may be in double quotes:
 
 =====================  ===========================================================================================
 ``*.babelon.tsv``      becomes
 =====================  ===========================================================================================
 subject_id             the code of the concept
-predicate_id           what is translated: rdfs:label or skos:prefLabel a name of term type "label"; oio:hasExactSynonym
-                       (hasBroadSynonym, ..., skos:altLabel) "exact_synonym", ...; IAO:0000115 or skos:definition a
-                       definition. Others are counted and left out
+predicate_id           what is translated. rdfs:label and skos:prefLabel: a name of term type "label";
+                       oio:hasExactSynonym (hasBroadSynonym, ..., skos:altLabel): "exact_synonym", ...; IAO:0000115 and
+                       skos:definition: a definition. Others are counted and left out
 translation_value      the name or the definition
 translation_language   the language of the name
-translation_status     option ``statuses`` says which are kept; none counts as CANDIDATE
+translation_status     option ``statuses`` says which are kept; an empty status counts as CANDIDATE
 translation_precision  a label or exact synonym that is BROADER than what it translates is a "broad_synonym", NARROWER
                        a "narrow_synonym", CLOSE a "related_synonym"
-source_value,          with ``source_names=yes`` also the name that was translated, in its language
+source_value,          with ``source_names=yes``, also the name that was translated, in its language
 source_language
 =====================  ===========================================================================================
 
@@ -24,16 +24,16 @@ source_language
 ``*.synonyms.tsv``     becomes (further synonyms of HPO, in a template of ROBOT)
 =====================  ===========================================================================================
 subject_id             the code of the concept
-translation_value      names of term type "exact_synonym", divided by ``|``
+translation_value      names of term type "exact_synonym", separated by ``|``
 comment or Status      the status
 =====================  ===========================================================================================
 
-The language of the latter stands in a second line (``AL oboInOwl:hasExactSynonym@cs``), else in the name of the file
+A ``*.synonyms.tsv`` file gives its language in a second line (``AL oboInOwl:hasExactSynonym@cs``), or else in its name
 (``hp-nl.synonyms.tsv``).
 
 The preferred name is the label of the ontology with ``source_names=yes``, else the first official label, else the first
-label, else the first synonym. The files of a folder are read by name, and what they say of a code is put together.
-Translations are no terminology by themselves: read the ontology with its own format and merge the two.
+label, else the first synonym. The files of a folder are read in order of their names, and what they say about one code
+is combined. Translations are not a terminology by themselves: read the ontology with its own format and merge the two.
 
 Not read: translator, date, confidence, type (a CORRECTION counts as a translation).
 """

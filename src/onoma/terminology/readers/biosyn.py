@@ -1,12 +1,13 @@
-"""BioSyn dictionaries: a line ``id||name`` for each name, https://github.com/dmis-lab/BioSyn.
+"""BioSyn dictionaries: one line ``id||name`` for each name, https://github.com/dmis-lab/BioSyn.
 
-The id ends at the first ``||``; a name may contain ``||``, which a note counts, as SapBERT's pairs for training and
-BioSyn's ``.concept`` files have such lines. An id may list several codes for one concept (``C567755|613097``); it stays
-whole. Lines of one id need not lie together. The first name of an id is the preferred one. Blank lines are passed over.
+The id ends at the first ``||``. A name may contain ``||``; such lines, which SapBERT's training pairs and BioSyn's
+``.concept`` files have, are counted in a note. An id may list several codes for one concept (``C567755|613097``); it is
+kept whole. The lines of an id need not be together. The first name of an id is the preferred one. Blank lines are
+skipped.
 
 Some files of this family have all names of a concept in one line, ``id||name|name|name``: the MEDIC of 2012 that
-BioSyn made its dictionary from, and what the authors of BELB export their knowledge bases to for BioSyn
-(https://github.com/sg-wbi/belb-exp). Read those with ``separator=|``; outer white space of such names is stripped.
+BioSyn made its dictionary from, and the files to which the authors of BELB export their knowledge bases for BioSyn
+(https://github.com/sg-wbi/belb-exp). Read these with ``separator=|``; outer white space of such names is stripped.
 (BELB itself keeps knowledge bases in a database, and in newer releases as tables of id, label and aliases, which
 format ``table`` reads.)
 """
@@ -39,9 +40,9 @@ class BiosynOptions(ReaderOptions):
     """Options of the BioSyn reader."""
 
     language: LanguageTag = Field(default="und", description="language of the names (BCP 47); the format does not say")
-    source: str = Field(default="", description="what to write as source of the names, e.g. CTD")
+    source: str = Field(default="", description="source of the names, e.g. CTD")
     separator: Separator | None = Field(
-        default=None, description="what divides several names in one line, e.g. | (MEDIC of 2012)"
+        default=None, description="what separates several names in one line, e.g. | (MEDIC of 2012)"
     )
 
 
@@ -82,7 +83,7 @@ def read_biosyn(source: str, options: BiosynOptions, reading: Reading) -> Source
 
 FORMAT = Format(
     name="biosyn",
-    description="dictionary of BioSyn and SapBERT: a line id||name for each name",
+    description="dictionary of BioSyn or SapBERT: one line id||name for each name",
     source="a text file, plain or gzip",
     obtain="the authors' releases (https://github.com/dmis-lab/BioSyn), or any dictionary of your own in this form",
     licence="that of the vocabulary it was made from",

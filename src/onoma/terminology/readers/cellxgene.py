@@ -1,12 +1,12 @@
-"""Ontologies that the package ``cellxgene-ontology-guide`` carries, as zstd-compressed JSON, in dated releases.
+"""Ontologies in the package ``cellxgene-ontology-guide``: zstd-compressed JSON, in dated releases.
 
-A file is one JSON object, term id to term:
+A file is one JSON object that maps term ids to terms:
 
 =================  ===============================================================================================
 key                becomes
 =================  ===============================================================================================
 label              the preferred name; a retired code may have none
-synonyms           names of term type "exact_synonym" (the bundle carries exact synonyms only)
+synonyms           names of term type "exact_synonym" (the package has exact synonyms only)
 description        a definition
 deprecated         status "obsolete"
 replaced_by        ``replaced_by``
@@ -14,7 +14,7 @@ consider           a relation "consider"
 ancestors          {id: distance}; those at distance 1 are the parents: relation "is_a"
 =================  ===============================================================================================
 
-What an ontology borrows from another (ids with another prefix) is left out unless ``foreign=yes``.
+Terms that an ontology borrows from another (ids with another prefix) are left out unless ``foreign=yes``.
 
 Source: https://github.com/chanzuckerberg/cellxgene-ontology-guide
 """

@@ -1,15 +1,16 @@
-"""A terminology as a folder of CSV files: what ``onoma terminology export csv`` writes, and what one can write by hand.
+"""A terminology as a folder of CSV files, as ``onoma terminology export csv`` writes it or you write it by hand.
 
-RFC 4180, UTF-8, a header in each file; concepts are named by their codes. Everything that a terminology has is there,
-so that what is read back equals what was written.
+RFC 4180, UTF-8, a header in each file; concepts are referred to by their codes. The files hold everything that a
+terminology has, so that reading back an export gives the same terminology.
 
 =======================  =============================================  ===============================================
 file                     columns                                        holds
 =======================  =============================================  ===============================================
 concepts.csv             concept_id, status, replaced_by                concepts in their order; status "active" or
-                                                                        "obsolete"; replaced_by empty: by none
+                                                                        "obsolete"; replaced_by is empty if there is no
+                                                                        successor
 names.csv                concept_id, text, language, source, term_type,  names; the one marked true in is_preferred (of
-                         is_preferred, is_suppressed                    several or none the first) is the preferred one
+                         is_preferred, is_suppressed                    several or none, the first) is the preferred one
 semantic_types.csv       concept_id, semantic_type                      a row for each type of a concept
 relations.csv            head, relation, tail, source                   "head relation tail" reads as a sentence
 definitions.csv          concept_id, text, source
@@ -17,13 +18,13 @@ cross_references.csv     concept_id, code, relation, source             relation
                                                                         narrowMatch, relatedMatch or xref
 =======================  =============================================  ===============================================
 
-Only concepts.csv and names.csv must be there; each may be gzip. Columns may stand in another order, and others beside
-them are passed over. Texts and codes are kept as they stand, with outer white space and line ends. To read one table
-with columns of your own choice use format ``table``.
+Only concepts.csv and names.csv are required; each file may be compressed with gzip. Columns may be in any order, and
+others are ignored. Texts and codes are kept exactly, with outer white space and line ends. To read one table with
+columns of your own choice, use format ``table``.
 
-An export has a manifest too, ``onoma.json``, which says of each file how many bytes and which SHA-256 it had. Where it
-is there, a file that it names must be as it was (gzip is undone): one that is missing or has changed is refused. Who
-edits an export on purpose deletes ``onoma.json``; a folder without one is read as it is.
+An export also has a manifest, ``onoma.json``, with the size in bytes and the SHA-256 of each file. If it is there, a
+file that it names and that is missing or has changed (gzip is undone first) is refused. If you edit an export on
+purpose, delete ``onoma.json``; a folder without one is read as it is.
 """
 
 from __future__ import annotations
@@ -265,7 +266,7 @@ def _of_known(names: pl.DataFrame, concepts: pl.DataFrame, path: Path, reading: 
 
 FORMAT = Format(
     name="csv",
-    description="a folder of CSV files with all of a terminology, as onoma terminology export csv writes it",
+    description="a folder of CSV files with a whole terminology, as onoma terminology export csv writes it",
     source="the folder with concepts.csv, names.csv and the others, or a zip archive of it",
     obtain="onoma terminology export csv, or your own tables in this form",
     licence="that of the vocabulary",

@@ -1,30 +1,30 @@
 """CTD's vocabularies of diseases (MEDIC: MeSH and OMIM joined) and chemicals, http://ctdbase.org/downloads/.
 
-``CTD_diseases`` and ``CTD_chemicals``, as ``.csv`` or ``.tsv``, plain or gzip. Lines that begin with ``#`` head the
-file; the one after ``# Fields:`` names the columns, and so tells diseases from chemicals and commas from tabs. Below
-the head ``#`` is an ordinary character. Cells with several values divide them by ``|``. Columns are found by name,
-since CTD has added and renamed some over the years.
+``CTD_diseases`` and ``CTD_chemicals``, as ``.csv`` or ``.tsv``, plain or gzip. A file begins with lines that start with
+``#``; the one after ``# Fields:`` names the columns, which tells diseases from chemicals and commas from tabs. Below
+these lines, ``#`` is an ordinary character. Several values in one cell are separated by ``|``. Columns are found by
+name, because CTD has added and renamed some over the years.
 
 ====================================  ================================================================================
 column                                becomes
 ====================================  ================================================================================
-DiseaseID, ChemicalID                 the code, as it stands: ``MESH:D003924``, ``OMIM:264300``
+DiseaseID, ChemicalID                 the code, unchanged: ``MESH:D003924``, ``OMIM:264300``
 DiseaseName, ChemicalName             the preferred name, term type "label"
 Synonyms                              names of term type "synonym"
 MESHSynonyms, CTDCuratedSynonyms      names of term type "mesh_synonym", "ctd_synonym" (chemicals since 2024)
 Definition                            a definition
 ParentIDs                             relations "is_a"
 SlimMappings                          semantic types: MEDIC-Slim, e.g. "Cardiovascular disease"
-AltDiseaseIDs                         cross-references "exactMatch": what MeSH and OMIM else call the same disease
+AltDiseaseIDs                         cross-references "exactMatch": other codes of MeSH and OMIM for the same disease
 CasRN, InChIKey                       cross-references "xref", written ``CAS:28227-36-3``, ``InChIKey:...``
-PubChemCID, PubChemSID, DTXSID        cross-references "xref", as they stand: ``CID:2836600``
+PubChemCID, PubChemSID, DTXSID        cross-references "xref", unchanged: ``CID:2836600``
 ====================================  ================================================================================
 
-TreeNumbers and ParentTreeNumbers are not read; ParentIDs say the same. A name that its concept has already is left out
-and counted. Rows of one code add up. All concepts are active and all names English, source "CTD".
+TreeNumbers and ParentTreeNumbers are not read; ParentIDs say the same. A name that its concept already has is left out
+and counted. Rows with the same code are combined. All concepts are active and all names English, with source "CTD".
 
-CTD offers the same vocabularies as OBO (format ``obo``); its MEDIC of 2012 in lines ``id||name|name`` is read by format
-``biosyn`` with ``separator=|``.
+CTD offers the same vocabularies as OBO (format ``obo``). Its MEDIC of 2012, in lines ``id||name|name``, is read by
+format ``biosyn`` with ``separator=|``.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ FORMAT = Format(
     description="vocabularies of the Comparative Toxicogenomics Database: diseases (MEDIC) and chemicals",
     source="CTD_diseases or CTD_chemicals as .csv or .tsv, plain or gzip",
     obtain="http://ctdbase.org/downloads (Chemical vocabulary, Disease vocabulary)",
-    licence="free for research, with citation; other use by CTD's terms (http://ctdbase.org/about/legal.jsp)",
+    licence="free for research, with citation; for other uses see CTD's terms (http://ctdbase.org/about/legal.jsp)",
     options=ReaderOptions,
     read=read_ctd,
 )

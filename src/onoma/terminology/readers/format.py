@@ -1,4 +1,4 @@
-"""What each reader says of itself."""
+"""How a reader describes itself."""
 
 from __future__ import annotations
 

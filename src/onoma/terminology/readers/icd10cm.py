@@ -1,4 +1,4 @@
-"""ICD-10-CM, the tabular list in XML that NCHS and CMS publish each October and April.
+"""ICD-10-CM: the tabular list in XML that NCHS and CMS publish each October and April.
 
 Conventions: https://www.cms.gov/medicare/coding-billing/icd-10-codes, "ICD-10-CM Official Guidelines", section I.A; the
 elements are described in ``icd10cm_tabular_YEAR.xsd`` of the same archive. The archive also holds the alphabetic index,
@@ -9,22 +9,22 @@ element                becomes
 =====================  =============================================================================================
 diag/name              a concept: the code with its dot, S72.001
 diag/desc              the preferred name, term type "label"
-inclusionTerm/note     a name, "inclusion_term". Some are synonyms of the title, some are conditions that are coded
-                       here and are narrower than it ("other specified ...")
-includes/note          a name of the category, "includes_note": likewise. ``inclusions=terms`` or ``none`` leaves out
-                       these, or both
+inclusionTerm/note     a name, "inclusion_term". Some are synonyms of the title, some are narrower conditions that are
+                       coded here ("other specified ...")
+includes/note          a name of the category, "includes_note": likewise. ``inclusions=terms`` leaves out these,
+                       ``none`` both
 sevenChrDef/extension  a concept for each code that takes a seventh character: places up to the sixth are filled
-                       with X (W00.0 and A are W00.0XXA), the name is that of the code and of the extension joined
-                       by ", ", as in the published descriptions. These are the codes that are billed;
-                       ``seventh_characters=no`` leaves them out. The nearest list above a code counts; the note at
-                       S06 about characters that do not apply is heeded
-section, chapter       a concept with its range as code, A00-B99, so that the hierarchy is whole; ``headings=no``
-                       leaves them out. A section of one category (B20) is that category
+                       with X (W00.0 and A give W00.0XXA); the name is that of the code and that of the extension,
+                       joined by ", ", as in the published descriptions. These are the codes that are billed;
+                       ``seventh_characters=no`` leaves them out. The nearest list above a code applies; the note at
+                       S06 about characters that do not apply is respected
+section, chapter       a concept with its range as code, A00-B99, so that the hierarchy is complete; ``headings=no``
+                       leaves these out. A section of one category (B20) is that category
 nesting                ``is_a``; a code with a seventh character is below the one without
-chapter                its title is the semantic type of all that is in it
+chapter                its title is the semantic type of everything in it
 =====================  =============================================================================================
 
-Not read: what is excluded, coded first or coded in addition (these are no names of the code), includes notes of
+Not read: what is excluded, coded first or coded in addition (these are not names of the code), includes notes of
 chapters and sections (prose), the introduction. The file has current codes only.
 """
 
@@ -56,13 +56,13 @@ class Icd10cmOptions(ReaderOptions):
     """Options of the ICD-10-CM reader."""
 
     seventh_characters: bool = Field(
-        default=True, description="make the codes with a seventh character, e.g. S72.001A (yes or no)"
+        default=True, description="include codes with a seventh character, e.g. S72.001A (yes or no)"
     )
     inclusions: Literal["all", "terms", "none"] = Field(
         default="all", description="names besides the titles: all, inclusion terms only (terms), none"
     )
     headings: bool = Field(
-        default=True, description="chapters and sections as concepts, e.g. A00-B99 and A00-A09 (yes or no)"
+        default=True, description="include chapters and sections as concepts, e.g. A00-B99 and A00-A09 (yes or no)"
     )
 
 

@@ -1,40 +1,40 @@
 """Medical Subject Headings in XML: descriptors (``desc``), supplementary concept records (``supp``), qualifiers.
 
 Elements: https://www.nlm.nih.gov/mesh/xml_data_elements.html; the three levels record, concept and term:
-https://www.nlm.nih.gov/mesh/xmlmesh.html. A record (D000001) is what MEDLINE is indexed with and what CTD, MEDIC and
-most data sets call a MeSH code; it has a preferred concept (M0000001) and may have others that are narrower, broader or
-related, whose terms lead to the record all the same.
+https://www.nlm.nih.gov/mesh/xmlmesh.html. MEDLINE is indexed with records (D000001), and CTD, MEDIC and most data sets
+mean a record by a MeSH code. A record has a preferred concept (M0000001) and may have narrower, broader or related
+ones, whose terms also lead to the record.
 
 ==========================  ========================================================================================
 element                     becomes
 ==========================  ========================================================================================
 DescriptorUI, QualifierUI,  the concept. ``concepts=concepts`` makes each ConceptUI one instead; cross-references
-SupplementalRecordUI        then say of which record it is (MESH:D000001)
+SupplementalRecordUI        then say which record it belongs to (MESH:D000001)
 DescriptorName, ...         the preferred name, term type "label" (ConceptName with ``concepts=concepts``)
-Term/String                 a name: "exact_synonym" of the preferred concept, "narrow_synonym", "broad_synonym" or
-                            "related_synonym" of another by its ConceptRelation (NRW, BRD, REL). All are kept, as in
-                            the field's dictionaries; option ``scopes`` says which
+Term/String                 a name: "exact_synonym" of the preferred concept; "narrow_synonym", "broad_synonym" or
+                            "related_synonym" of another, by its ConceptRelation (NRW, BRD, REL). All are kept, as in
+                            the field's dictionaries, unless option ``scopes`` says which
 Term IsPermutedTermYN="Y"   left out and counted ("Infarction, Myocardial" made from an entry term); ``permuted=yes``
                             keeps it as "permuted_synonym"
-TreeNumber                  ``is_a`` the record whose tree number is the same but for the last part. MeSH's trees are
-                            made for searching: some of it is part of, not kind of
-SemanticTypeName            semantic type (years that have it); where a record has none, the category of its tree
-                            numbers ("Diseases") or the class of a supplementary record
-ScopeNote                   a definition; a supplementary record's Note, where it has none
-HeadingMappedTo             ``mapped_to``, of a supplementary record to its descriptors
+TreeNumber                  ``is_a`` the record whose tree number lacks only the last part. MeSH's trees are made for
+                            searching: some of these relations mean part of, not kind of
+SemanticTypeName            the semantic type (in years that have it); for a record without one, the category of its
+                            tree numbers ("Diseases") or the class of a supplementary record
+ScopeNote                   a definition; for a supplementary record without one, its Note
+HeadingMappedTo             ``mapped_to``, from a supplementary record to its descriptors
 PharmacologicalAction       ``has_pharmacologic_action``
 SeeRelatedDescriptor        ``see_related``
 ConceptRelation             with ``concepts=concepts``: ``is_a`` (narrower, broader) or ``related_to``
 RegistryNumber              a cross-reference: CAS:50-78-2, UNII:R16CO5Y76E, EC:1.1.1.1, NCBITaxon:9606; "xref" of the
-                            preferred concept, narrowMatch, broadMatch or relatedMatch of another
+                            preferred concept; narrowMatch, broadMatch or relatedMatch of another
 RelatedRegistryNumber       a cross-reference, relatedMatch
-ConceptUMLSUI               a cross-reference (years that have it)
+ConceptUMLSUI               a cross-reference (in years that have it)
 ==========================  ========================================================================================
 
-Not read: allowable qualifiers, entry combinations, notes for indexers, sort and entry versions (cut-off spellings),
-lexical tags, dates. MeSH drops retired records, so that all are active. The language is the LanguageCode of the file.
-Translations have the English heading behind theirs ("Aborto Legal[Abortion, Legal]"), which is taken off, and keep the
-English terms, with their codes (T000049; "por0000053" is a translated one): these are names in English.
+Not read: allowable qualifiers, entry combinations, notes for indexers, sort and entry versions (truncated spellings),
+lexical tags, dates. MeSH drops retired records, so all concepts are active. The language is the LanguageCode of the
+file. Translated files append the English heading to theirs ("Aborto Legal[Abortion, Legal]"); it is removed. They also
+keep the English terms, with their codes (T000049; "por0000053" is a translated one): these are names in English.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ FORMAT = Format(
     description="Medical Subject Headings (MeSH) in XML: descriptors, supplementary records, qualifiers",
     source="desc2025.xml, supp2025.xml, ... (plain, gzip or zip), or a folder or zip with several of one year",
     obtain="https://www.nlm.nih.gov/databases/download/mesh.html (free, no account): desc, supp and qual in XML",
-    licence="free with attribution to the NLM, saying the year and what was changed",
+    licence="free with attribution to the NLM, stating the year and what was changed",
     options=MeshOptions,
     read=read_mesh,
 )

@@ -1,4 +1,4 @@
-"""What a record of MeSH in XML says, for `onoma.terminology.readers.mesh`."""
+"""The content of one record of MeSH in XML, for `onoma.terminology.readers.mesh`."""
 
 from __future__ import annotations
 

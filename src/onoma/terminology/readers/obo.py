@@ -4,39 +4,40 @@
 clause                 becomes
 =====================  ===========================================================================================
 name                   the preferred name, term type "label"
-synonym                a name of term type "exact_synonym", "broad_synonym", ...; with a synonym type
+synonym                a name of term type "exact_synonym", "broad_synonym", ...; with a synonym type,
                        "exact_synonym/abbreviation", ...; option ``scopes`` says which are kept. One without a scope
-                       (OBO 1.2 allows that) counts as RELATED. Tags that OBO 1.2 still knows mean the same as today's:
+                       (OBO 1.2 allows that) counts as RELATED. The older tags of OBO 1.2 mean the same as today's:
                        exact_synonym, narrow_synonym, ..., xref_analog, xref_unknown, use_term (consider)
 alt_id                 an obsolete concept without names, replaced by the term (it was merged into it)
 is_obsolete            status "obsolete"
-replaced_by            ``replaced_by``; several that do not lead to one concept are choices, each a relation "consider",
-                       and counted (of several outside the file the first counts). So is
-                       ``property_value: IAO:0100001`` (term replaced by)
+replaced_by            ``replaced_by``, as does ``property_value: IAO:0100001`` (term replaced by). Several that do not
+                       lead to one concept are choices, each a relation "consider", and counted (if all are outside
+                       the file, the first is taken)
 consider               a relation "consider"
-is_a, relationship     a relation: term, "is_a" or the relationship's id, the other term. Counted and left out where a
-                       qualifier says that it does not hold for the term as it stands: of some of its instances
-                       (gci_filler), only of such (all_only), of none or perhaps none (maxCardinality, cardinality 0)
-equivalent_to          a relation "equivalent_to"; to what is no concept here a cross-reference "exactMatch"
-xref                   a cross-reference: exactMatch, broadMatch, narrowMatch or relatedMatch where the qualifier
+is_a, relationship     a relation: the term, "is_a" or the relationship's id, the other term. Counted and left out if a
+                       qualifier says that not every instance of the term need have it: only some (gci_filler), if at
+                       all then only to such terms (all_only), none or perhaps none (maxCardinality, cardinality 0)
+equivalent_to          a relation "equivalent_to"; a cross-reference "exactMatch" if the other is no concept here
+xref                   a cross-reference: exactMatch, broadMatch, narrowMatch or relatedMatch if the qualifier
                        ``source`` (MONDO:equivalentTo, skos:narrowMatch) or the header (treat-xrefs-as-equivalent,
                        -is_a, -has-subclass) says so, else "xref"
-property_value         skos:exactMatch, closeMatch, ... cross-references; IAO:0000118 (alternative term), skos:altLabel,
-                       EFO:alternative_term a name as an exact synonym is, skos:hiddenLabel as a related one; others
-                       but IAO:0100001 are not read
-namespace              the semantic type (the header's default-namespace where a term has none)
+property_value         skos:exactMatch, closeMatch, ...: cross-references; IAO:0000118 (alternative term),
+                       skos:altLabel, EFO:alternative_term: a name, as an exact synonym; skos:hiddenLabel: as a related
+                       one. Of the others, only IAO:0100001 is read
+namespace              the semantic type (for a term without one, the header's default-namespace)
 def                    a definition
 =====================  ===========================================================================================
 
-Typedef and Instance frames are no concepts. A term frame without a name that is not obsolete mostly refers to a term of
-another ontology; it is counted and left out. ``source`` is the prefix of the term's id. Comments (``!``), escapes and
-trailing qualifiers are read as the format says. Releases have clauses that are not OBO: those that nothing is read from
-are counted and passed over, so are references of texts; blanks in namespaces are taken as escaped. Any other is an
-error, or rejected by itself (``--on-error skip``), with its frame if it is the id, the name or is_obsolete.
+Typedef and Instance frames are not concepts. A term frame that has no name and is not obsolete mostly refers to a term
+of another ontology; it is counted and left out. ``source`` is the prefix of the term's id. Comments (``!``), escapes
+and trailing qualifiers are read as the specification says. Releases contain clauses that are not valid OBO. They are
+counted and skipped if nothing is read from them, and so are invalid references after a text; blanks in namespaces are
+read as if they were escaped. Any other invalid clause is an error; with ``--on-error skip``, it is rejected alone, or
+with its frame if it is the id, the name or is_obsolete.
 
-Not read: ``intersection_of``, ``union_of``, ``disjoint_from``, ``subset``, ``comment``, where definitions and synonyms
-come from, and what the header imports (which is counted). Of itself an ontology says its release (``data-version``,
-``property_value: owl:versionInfo``) and its licence (``property_value: dcterms:license``).
+Not read: ``intersection_of``, ``union_of``, ``disjoint_from``, ``subset``, ``comment``, the references of definitions
+and synonyms, and what the header imports (which is counted). The header gives the ontology's release
+(``data-version``, ``property_value: owl:versionInfo``) and licence (``property_value: dcterms:license``).
 """
 
 from __future__ import annotations

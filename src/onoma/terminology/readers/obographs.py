@@ -1,37 +1,37 @@
-"""OBO Graphs JSON, the JSON of the OBO Foundry (``mondo.json``, ``hp.json``): https://github.com/geneontology/obographs.
+"""OBO Graphs, the JSON of the OBO Foundry (``mondo.json``, ``hp.json``): https://github.com/geneontology/obographs.
 
-A document has graphs, a graph has nodes and edges. Ids are IRIs, which become codes as `onoma.terminology.iris`
-says (``http://purl.obolibrary.org/obo/MONDO_0005148`` is ``MONDO:0005148``); an id that is no IRI stays as it is.
+A document has graphs; a graph has nodes and edges. Ids are IRIs, which become codes as described in
+`onoma.terminology.iris` (``http://purl.obolibrary.org/obo/MONDO_0005148`` is ``MONDO:0005148``); an id that is not an
+IRI stays unchanged.
 
 ==============================  ===================================================================================
 of a node of type CLASS         becomes
 ==============================  ===================================================================================
 lbl                             the preferred name, term type "label"
-meta.synonyms                   names: pred hasExactSynonym, hasBroadSynonym, ... is term type "exact_synonym", ...;
-                                with a synonymType "exact_synonym/abbreviation"; option ``scopes`` says which are kept
+meta.synonyms                   names: pred hasExactSynonym, hasBroadSynonym, ... gives term type "exact_synonym", ...;
+                                with a synonymType, "exact_synonym/abbreviation"; option ``scopes`` says which are kept
 meta.definition                 a definition
 meta.deprecated                 status "obsolete"
-meta.xrefs                      cross-references; exactMatch, broadMatch, ... where MONDO's or GO's source says so, or
-                                ``pred``; else "xref"
-meta.basicPropertyValues        by ``pred``: IAO_0100001 (term replaced by) is ``replaced_by``, or if there are several
-                                each a choice, as consider is, and counted; consider a relation "consider";
-                                hasAlternativeId an obsolete concept without names, replaced by this one;
-                                hasOBONamespace the semantic type (the graph's hasDefaultNamespace where a node has
-                                none); skos:exactMatch, ... a cross-reference; IAO_0000118 (alternative term),
-                                skos:altLabel, efo:alternative_term a name as an exact synonym is, skos:hiddenLabel
-                                as a related one
+meta.xrefs                      cross-references; exactMatch, broadMatch, ... if ``pred`` or the source (in MONDO and
+                                GO) says so, else "xref"
+meta.basicPropertyValues        by ``pred``. IAO_0100001 (term replaced by): ``replaced_by``; several are choices, each
+                                a relation "consider", and counted. consider: a relation "consider".
+                                hasAlternativeId: an obsolete concept without names, replaced by this one.
+                                hasOBONamespace: the semantic type (for a node without one, the graph's
+                                hasDefaultNamespace). skos:exactMatch, ...: a cross-reference. IAO_0000118
+                                (alternative term), skos:altLabel, efo:alternative_term: a name, as an exact synonym;
+                                skos:hiddenLabel: as a related one
 ==============================  ===================================================================================
 
-An edge becomes a relation: "is_a", or the name of the property that its ``pred`` is (``shorthand`` of the PROPERTY
-node, else its ``lbl``). ``equivalentNodesSets`` become relations "equivalent_to" within the file, cross-references
-"exactMatch" to what is outside.
+An edge becomes a relation: "is_a", or the name of the property that its ``pred`` refers to (``shorthand`` of the
+PROPERTY node, else its ``lbl``). ``equivalentNodesSets`` become relations "equivalent_to" within the file, and
+cross-references "exactMatch" to what is outside.
 
-Nodes of type INDIVIDUAL and of no type are no concepts; they are counted. A node without a label that is not obsolete
-only refers to a term of another ontology; it is counted too. A node that several graphs describe counts where it has a
-label first. Not read: ``logicalDefinitionAxioms``, ``domainRangeAxioms``, ``propertyChainAxioms``, ``subsets``,
-``comments``, and the sources (``xrefs``) of definitions and synonyms. OBO Graphs have no languages: option
-``language``. A graph's meta says which release it is (owl:versionInfo, else ``version``), and its licence
-(dcterms:license).
+Nodes of type INDIVIDUAL and nodes without a type are not concepts; they are counted. A node that has no label and is
+not obsolete only refers to a term of another ontology; it is counted too. If several graphs describe a node, the first
+that gives it a label counts. Not read: ``logicalDefinitionAxioms``, ``domainRangeAxioms``, ``propertyChainAxioms``,
+``subsets``, ``comments``, and the sources (``xrefs``) of definitions and synonyms. OBO Graphs have no languages: use
+option ``language``. A graph's meta gives its release (owl:versionInfo, else ``version``) and licence (dcterms:license).
 
 A document is read node by node, whatever its size. The same model in YAML is not read.
 """

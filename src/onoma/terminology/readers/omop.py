@@ -1,8 +1,8 @@
 r"""OMOP Standardized Vocabularies: CONCEPT, CONCEPT_SYNONYM, CONCEPT_RELATIONSHIP.
 
-As Athena gives them, the files are called ``.csv``, but their fields are divided by tabs and never quoted: a quote
-belongs to a name. As databases, R and Eunomia export the tables of a CDM, commas divide them and quotes may stand
-around a field, or they are Parquet files. The first line names the columns, in upper or lower case; specification:
+Athena's files are called ``.csv``, but their fields are separated by tabs and never quoted: a quote belongs to a name.
+If databases, R or Eunomia export the tables of a CDM, fields are separated by commas and may be quoted, or the files
+are Parquet. The first line names the columns, in upper or lower case; specification:
 https://ohdsi.github.io/CommonDataModel/cdm54.html (vocabulary tables). SOURCE is the zip or folder of an Athena
 download, the folder of such tables, or CONCEPT.csv or CONCEPT.parquet; the case of file names does not matter.
 
@@ -12,32 +12,32 @@ file                   becomes
 CONCEPT                a concept and its preferred name for each row: concept_name (English by convention), source
                        vocabulary_id, term type "name"; the semantic type is domain_id (``semantic_type=class``:
                        concept_class_id). The code is concept_id, or what ``codes`` says. Beside a concept_id,
-                       vocabulary_id and concept_code are a cross-reference ("SNOMED:22298006", exactMatch), by which
-                       other terminologies meet it. With an invalid_reason the concept is obsolete; "NA", "NULL" and
-                       "\N", as some exports write nothing, are none
+                       vocabulary_id and concept_code are a cross-reference ("SNOMED:22298006", exactMatch), which
+                       connects it with other terminologies. With an invalid_reason the concept is obsolete; "NA",
+                       "NULL" and "\N", which some exports write for nothing, do not count as one.
                        Concept 0, "No matching concept", is left out and counted
 CONCEPT_SYNONYM        names of term type "synonym", except those that only repeat another name of the concept in
                        the same language. The language comes from language_concept_id: from `LANGUAGES`, or from
                        the name of that concept in CONCEPT ("Danish language"); else it is "und"
 CONCEPT_RELATIONSHIP   relations: rows of the relationship_ids in ``relations`` without invalid_reason, as sentences
                        "concept_id_1 relationship_id concept_id_2", in snake case: ``is_a``, ``has_finding_site``. The
-                       file has every fact in both directions ("Is a" and "Subsumes"), so name the one you want; "Is
-                       a" alone is the default, as all are 40 million rows in a full download.
+                       file has every fact in both directions ("Is a" and "Subsumes"), so name the one you want. The
+                       default is "Is a" alone, because all would be 40 million rows in a full download.
                        "Concept replaced by", or else "Concept same_as to", gives ``replaced_by`` if it names just one.
-                       Where none does, several of these, "Concept poss_eq to" and "Concept alt_to to" are choices,
+                       If neither does, several of these, "Concept poss_eq to" and "Concept alt_to to" are choices,
                        whatever ``relations`` says: ``replaced_by``, ``same_as``, ``possibly_equivalent_to``,
                        ``alternative``.
                        "Maps to" becomes a cross-reference of the concept that is mapped, with vocabulary_id and
                        concept_code of the standard concept ("SNOMED:22298006"). The relation is "xref": OMOP maps to
-                       an equivalent concept or, where there is none, to a wider one, and does not say which
-VOCABULARY             which vocabularies there are, with name and version; the release (that of vocabulary "None")
+                       an equivalent concept or, if there is none, to a wider one, and does not say which
+VOCABULARY             the vocabularies, with name and version; the release (that of vocabulary "None")
 =====================  =============================================================================================
 
-Relationships that name concepts which are not in CONCEPT are counted and left out: downloads have them, as the names of
-CPT-4 must be added by a tool of theirs, which does not find all.
+Relationships to or from concepts that are not in CONCEPT are counted and left out. Downloads have such rows, because
+the names of CPT-4 must be added by a tool of Athena's, which does not find all.
 
 Not read: CONCEPT_ANCESTOR (it follows from the relationships), DRUG_STRENGTH, DOMAIN, CONCEPT_CLASS,
-RELATIONSHIP, dates of validity, standard_concept (but for ``standard_only``).
+RELATIONSHIP, dates of validity, standard_concept (except for ``standard_only``).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ LANGUAGES = {
     4180186: "en", 4182511: "es", 4180190: "fr", 4182504: "de", 4182507: "it", 4182503: "nl", 4181536: "pt",
     4182948: "zh", 4175771: "ko",
 }  # fmt: skip
-"""Concepts of languages that the makers of the vocabularies use for synonyms."""
+"""Concepts of languages that the vocabularies use for synonyms."""
 LANGUAGE_NAMES = {
     "arabic": "ar", "basque": "eu", "bulgarian": "bg", "catalan": "ca", "chinese": "zh", "croatian": "hr",
     "czech": "cs", "danish": "da", "dutch": "nl", "english": "en", "estonian": "et", "finnish": "fi", "french": "fr",
@@ -23,7 +23,7 @@ LANGUAGE_NAMES = {
     "spanish": "es", "swahili": "sw", "swedish": "sv", "thai": "th", "turkish": "tr", "ukrainian": "uk", "urdu": "ur",
     "vietnamese": "vi", "welsh": "cy",
 }  # fmt: skip
-"""Languages by the names of their concepts, which stand in CONCEPT with the domain "Language"."""
+"""Languages by the names of their concepts, which are in CONCEPT with the domain "Language"."""
 
 
 class OmopOptions(ReaderOptions):
@@ -32,7 +32,7 @@ class OmopOptions(ReaderOptions):
     codes: Literal["concept_id", "concept_code", "vocabulary:code"] = Field(
         default="concept_id",
         description="what the code of a concept is: concept_id (OMOP's), concept_code (the vocabulary's own), or "
-        "vocabulary:code, e.g. SNOMED:22298006, which is a cross-reference beside a concept_id",
+        "vocabulary:code, e.g. SNOMED:22298006 (with concept_id, that is a cross-reference)",
     )
     vocabularies: Words = Field(default=(), description="keep these vocabularies, e.g. SNOMED,RxNorm; empty: all")
     domains: Words = Field(default=(), description="keep these domains, e.g. Condition,Drug; empty: all")

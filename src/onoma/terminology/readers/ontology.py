@@ -1,4 +1,4 @@
-"""What formats of ontologies have in common: terms with a label, synonyms, parents, a definition, a successor."""
+"""What the formats of ontologies share: terms with a label, synonyms, parents, a definition, a successor."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _scopes(value: Any) -> Any:
 
 
 Scopes = Annotated[tuple[Scope, ...], BeforeValidator(_scopes)]
-"""Several scopes of synonyms; the command line may say "all"."""
+"""Several scopes of synonyms; on the command line also "all"."""
 
 
 class OntologyOptions(ReaderOptions):
@@ -55,7 +55,7 @@ class OntologyOptions(ReaderOptions):
         description="scopes of synonyms to keep besides labels: exact, narrow, broad, related, or all",
     )
     without_types: Words = Field(
-        default=(), description="leave out synonyms of these types, e.g. abbreviation,dubious (see its term types)"
+        default=(), description="leave out synonyms of these types, e.g. abbreviation,dubious (info lists them)"
     )
     prefixes: Words = Field(default=(), description="keep only terms with these id prefixes, e.g. HP; empty: all")
     language: LanguageTag = Field(

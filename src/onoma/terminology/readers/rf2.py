@@ -1,8 +1,9 @@
-"""Files of SNOMED CT's Release Format 2: which there are, and the current state of what they describe.
+"""Files of SNOMED CT's Release Format 2: which there are, and the current state of the components in them.
 
 Every row of RF2 is the state of a component (concept, description, relationship, member of a reference set) from a
 date on: ``id, effectiveTime, active, moduleId, ...``. A Snapshot has the last state of each, a Full release all states,
-a Delta only those since the release before. The state at a date is the row of greatest effectiveTime up to it, per id.
+a Delta only those since the previous release. The state at a date is, for each id, the row with the greatest
+effectiveTime up to that date.
 Specification: https://docs.snomed.org/snomed-ct-specifications/snomed-ct-release-file-specification
 """
 

@@ -1,6 +1,6 @@
-"""What the readers of Rich Release Format have in common: options, names, types, retired concepts.
+"""What the readers of Rich Release Format share: options, names, types, retired concepts.
 
-Columns are called as in the UMLS here (RXCUI of RxNorm is CUI), and as their specification calls them in errors.
+Columns have the UMLS's names here (CUI for RxNorm's RXCUI), and in errors those of their own specification.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class RrfOptions(ReaderOptions):
     )
     term_types: Words = Field(default=(), description="keep names of these term types (TTY), e.g. PT,SY; empty: all")
     suppress: Annotated[tuple[str, ...], BeforeValidator(_flags)] = Field(
-        default=SUPPRESS_FLAGS, description="keep rows with these SUPPRESS flags, e.g. N for current content only"
+        default=SUPPRESS_FLAGS, description="keep rows with these SUPPRESS flags, e.g. only N for current content"
     )
     semantic_types: Annotated[tuple[str, ...], BeforeValidator(type_words)] = Field(
         default=(), description="keep concepts of these semantic types, e.g. T047,Sign or Symptom; empty: all"
@@ -72,10 +72,10 @@ class RrfOptions(ReaderOptions):
         default=(), description="keep concepts of types in these semantic groups, e.g. DISO,CHEM; empty: all"
     )
     relations: bool = Field(default=True, description="read relations (yes or no)")
-    trade_names: bool = Field(default=False, description="make names of a drug's trade names its synonyms (yes or no)")
+    trade_names: bool = Field(default=False, description="add a drug's trade names to its names (yes or no)")
     retired: bool = Field(default=True, description="read retired concepts and what replaced them (yes or no)")
     cross_references: bool = Field(
-        default=False, description="give each concept the codes it has in its sources (yes or no)"
+        default=False, description="keep the codes of each concept in its sources as cross-references (yes or no)"
     )
 
     @property

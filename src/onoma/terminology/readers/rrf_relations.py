@@ -1,4 +1,4 @@
-"""Relations of the UMLS and RxNorm, and the names that drugs have from their trade names."""
+"""Relations of the UMLS and RxNorm, and the names that drugs get from their trade names."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Where the files of a release in Rich Release Format are: the same for the UMLS and RxNorm.
 
-A table such as MRCONSO may lie there as ``MRCONSO.RRF``, ``MRCONSO.RRF.gz``, or in pieces (``MRCONSO.RRF.aa``, ``.ab``,
-..., or ``.aa.gz``, ``.ab.gz``, ...), each of which begins where the one before ends, also in the middle of a line. The
-release is the folder with the main table; of several the one that lies highest (RxNorm's ``rrf`` before
-``prescribe/rrf``). If there is none, archives named ``*meta.nlm`` are looked into: in them the full release of the UMLS
-has its tables, ``*-1-meta.nlm`` some and ``*-2-meta.nlm`` the others.
+A table such as MRCONSO may be ``MRCONSO.RRF``, ``MRCONSO.RRF.gz``, or in pieces (``MRCONSO.RRF.aa``, ``.ab``, ..., or
+``.aa.gz``, ``.ab.gz``, ...), each of which begins where the previous one ends, even in the middle of a line. The
+release is the folder with the main table; of several, the highest one (RxNorm's ``rrf`` before ``prescribe/rrf``). If
+there is none, archives named ``*meta.nlm`` are searched, in which the full release of the UMLS has its tables: some in
+``*-1-meta.nlm``, the others in ``*-2-meta.nlm``.
 """
 
 from __future__ import annotations

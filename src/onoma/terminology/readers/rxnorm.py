@@ -1,6 +1,6 @@
 """RxNorm Rich Release Format: RXNCONSO, RXNREL, RXNSTY, RXNATOMARCHIVE.
 
-Lines of fields each followed by ``|``, no quoting; specification: RxNorm Technical Documentation, section 12
+Lines of fields, each followed by ``|``, without quoting; specification: RxNorm Technical Documentation, section 12
 (https://www.nlm.nih.gov/research/umls/rxnorm/docs/techdoc.html). The columns are those of the UMLS (`umls`), with RXCUI
 and RXAUI for CUI and AUI.
 
@@ -9,26 +9,26 @@ file            becomes
 ==============  ==================================================================================================
 RXNCONSO        a concept for each RXCUI, a name for each row: STR, LAT as BCP 47, SAB as source, TTY as term type
                 (IN ingredient, BN brand name, SCD and SBD generic and branded drug, ...); ``is_suppressed`` unless
-                SUPPRESS is N. With ``cross_references=yes`` SAB:CODE of the rows of other sources
+                SUPPRESS is N. With ``cross_references=yes``, also SAB:CODE of the rows of other sources
 RXNSTY          semantic types: STY
-RXNREL          relations. As in MRREL the SECOND is something to the first: RXCUI1|REL|RXCUI2|RELA becomes "RXCUI2 RELA
-                RXCUI1". Relations of RxNorm itself stand between RXCUIs, those of other sources between atoms (RXAUI1,
-                RXAUI2), which count for their concepts. Rows of releases before 2013 with REL SY and a CUI of the UMLS
-                as the second are cross-references (``UMLS:C0004057``)
-RXNATOMARCHIVE  retired RXCUIs: those with names of RxNorm there and none in RXNCONSO become obsolete concepts with the
-                names they had, replaced by MERGED_TO_RXCUI, or by what that was merged into and so on, if this ends
-                with one concept that is there; of several each is a choice, a relation "consider". ``retired=no``
-                leaves them out. RXNCUI, which says this too but only of drugs and packs, is not read
-RXNSAB          of the sources: name, version, level of restriction, citation, as MRSAB of `umls`
+RXNREL          relations. As in MRREL, the SECOND is something to the first: RXCUI1|REL|RXCUI2|RELA becomes "RXCUI2
+                RELA RXCUI1". RxNorm's own relations are between RXCUIs, those of other sources between atoms (RXAUI1,
+                RXAUI2), and count for the atoms' concepts. Rows of releases before 2013 with REL SY and a CUI of the
+                UMLS as the second are cross-references (``UMLS:C0004057``)
+RXNATOMARCHIVE  retired RXCUIs: those with names of RxNorm there and none in RXNCONSO become obsolete concepts with
+                their former names. They are replaced by MERGED_TO_RXCUI, or by what that was merged into and so on, if
+                this ends with one concept that is there; of several, each is a choice, a relation "consider".
+                ``retired=no`` leaves them out. RXNCUI, which says the same but only for drugs and packs, is not read
+RXNSAB          for each source: name, version, level of restriction, citation, as MRSAB of `umls`
 ==============  ==================================================================================================
 
 The preferred name of a concept: not suppressed before suppressed, then English, then RxNorm's own, then its normalised
 name before its synonyms (SY, TMSY, PSN, ET), then the order of the file.
 
-The monthly full release is a zip archive with ``rrf`` and, once more for what can be prescribed in the USA,
-``prescribe/rrf``; of these ``rrf`` is read. RXNSTY and RXNATOMARCHIVE are not in the prescribable content. Not read:
-RXNSAT (attributes such as NDC codes), RXNDOC, RXNCUI, RXNCUICHANGES. ``sources=RXNORM`` keeps RxNorm's own
-names and relations only; trade names (``trade_names=yes``) and semantic filters work as in `umls`.
+The monthly full release is a zip archive with ``rrf`` and, for what can be prescribed in the USA, ``prescribe/rrf``;
+only ``rrf`` is read. RXNSTY and RXNATOMARCHIVE are not in the prescribable content. Not read: RXNSAT (attributes such
+as NDC codes), RXNDOC, RXNCUI, RXNCUICHANGES. ``sources=RXNORM`` keeps RxNorm's own names and relations only; trade
+names (``trade_names=yes``) and semantic filters work as in `umls`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """SNOMED CT in Release Format 2 (RF2): International Edition, national editions and extensions.
 
-Tab-separated text with a line of column names, no quoting; specification:
+Tab-separated text with a line of column names, without quoting; specification:
 https://docs.snomed.org/snomed-ct-specifications/snomed-ct-release-file-specification. SOURCE is the release zip, its
 unpacked folder, or one of its Snapshot and Full folders. All files below it that match by name are read together, so an
-extension may lie beside the International Edition that it needs, as the same type of release (another is refused, or
-left out and noted with ``release=...``); of a component that stands in several, the latest state counts. A Full
-release gives the state of any day (``date=20230731``). A Delta alone is refused.
+extension may be beside the International Edition that it needs, as the same type of release (another is refused, or
+left out and noted with ``release=...``). If several files have a component, its latest state counts. A Full release
+gives the state on any day (``date=20230731``). A Delta alone is refused.
 
 ==============================  ====================================================================================
 file                            becomes
@@ -19,28 +19,28 @@ sct2_TextDefinition             definitions
 sct2_Relationship               relations: active, inferred rows as sentences "sourceId typeId destinationId". The name
                                 of a relation is the English FSN of its type without tag, in snake case: ``is_a``,
                                 ``finding_site``. Role groups are not kept: what two groups say counts once
-der2_cRefset_Language           which names are preferred (PT), and which there are at all if ``language_refset`` says
+der2_cRefset_Language           which names are preferred (PT), and with ``language_refset`` also which are kept
 der2_cRefset_Association        successors and historical relations (below)
 der2_...Map                     SimpleMap, ExtendedMap and ComplexMap become cross-references: mapTarget with a prefix
-                                for the other vocabulary ("ICD10:I21.9", "CTV3:X200E"; of maps that are not in
-                                `MAP_PREFIXES` the id of the map). The relation
-                                comes from correlationId: exactMatch, broadMatch (narrow to broad), narrowMatch,
-                                relatedMatch (overlap); "xref" where the map does not say, as the ICD-10 map does not:
-                                a classification puts a concept into a class, which may be wider. Rules, groups and
-                                priorities are not kept: all codes a concept may be put to are there
+                                for the other vocabulary ("ICD10:I21.9", "CTV3:X200E"; for maps not in `MAP_PREFIXES`,
+                                the id of the map). The relation comes from correlationId: exactMatch, broadMatch
+                                (narrow to broad), narrowMatch, relatedMatch (overlap); "xref" if the map does not say,
+                                as in the ICD-10 map: a classification puts a concept into a class, which may be wider.
+                                Rules, groups and priorities are not kept: all codes to which a concept may be mapped
+                                are there
 ==============================  ====================================================================================
 
 Preferred name: the synonym that is preferred in the main language reference set, else in another chosen one, else any
 synonym, else the FSN; never an inactive description if there is another. The main one is the first of
-``language_refset``; if that is unset it is the United Kingdom's if the release has its own, else US English, else GB
+``language_refset``. If that is unset, it is the United Kingdom's if the release has its own, else US English, else GB
 English, else the largest.
 
 Successors: an inactive concept is ``replaced_by`` the one target of SAME AS; if there are none or several, the one
-target of REPLACED BY; then the concept that was MOVED FROM it. What else the associations say becomes a relation of the
-inactive concept: ``same_as``, ``replaced_by``, ``possibly_equivalent_to``, ``partially_equivalent_to``,
-``possibly_replaced_by``, ``alternative``, ``was_a``, ``similar_to``; of a concept without successor all but the last
-two are told as choices (``consider``). MOVED TO (whose target is a namespace), REFERS TO
-(of descriptions) and associations of national editions are counted and left out.
+target of REPLACED BY; then the concept that was MOVED FROM it. All other associations become relations of the inactive
+concept: ``same_as``, ``replaced_by``, ``possibly_equivalent_to``, ``partially_equivalent_to``,
+``possibly_replaced_by``, ``alternative``, ``was_a``, ``similar_to``. For a concept without a successor, all but the
+last two are shown as choices (``consider``). MOVED TO (whose target is a namespace), REFERS TO (of descriptions) and
+associations of national editions are counted and left out.
 
 Not read: stated relationships, OWL axioms, concrete values, other reference sets, caseSignificanceId,
 definitionStatusId, moduleId.

@@ -1,4 +1,4 @@
-"""Options of the SNOMED CT reader, and the ids that stand behind names in SNOMED CT's own metadata."""
+"""Options of the SNOMED CT reader, and the ids behind the names in SNOMED CT's own metadata."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ class SnomedOptions(ReaderOptions):
     """Options of the SNOMED CT reader. An empty filter keeps all."""
 
     release: Literal["auto", "snapshot", "full"] = Field(
-        default="auto", description="snapshot, full, or auto: the snapshot if it is there"
+        default="auto", description="which files to read: snapshot, full, or auto (the snapshot if there is one)"
     )
     date: Annotated[str, AfterValidator(_checked_day)] | None = Field(
-        default=None, description="state at this day (YYYYMMDD); needs a Full release; unset: last"
+        default=None, description="read the state on this day (YYYYMMDD); needs a Full release; unset: the latest"
     )
     languages: LanguageTags = Field(default=(), description="keep names in these languages, e.g. en,es; empty: all")
     language_refset: Words = Field(

@@ -1,17 +1,17 @@
 """Any table with a column of codes and one or more of names: CSV, TSV, Parquet, JSON Lines.
 
-Rows of one code need not lie together; each adds names. Of a row, the names stand in the order of the columns given,
-a cell's in its own order. CSV fields may be quoted (RFC 4180), TSV fields are not unless ``quoting=yes``. A Parquet
-column, or a cell of JSON Lines (``.jsonl``, ``.ndjson``: an object on each line), may hold a list of names. Numbers in
-JSON Lines keep their spelling; a missing key is an empty cell, and so is one of the words in ``missing``. Outer white
-space of codes is stripped, that of names only where a cell is divided. Where the first line of a text file is a row,
-``header`` names the columns, from the first on.
+Rows with the same code need not be together; each adds names. Within a row, names are in the order of the columns
+given, and within a cell in the cell's order. CSV fields may be quoted (RFC 4180); TSV fields are not unless
+``quoting=yes``. A Parquet column, or a cell of JSON Lines (``.jsonl``, ``.ndjson``: one object per line), may hold a
+list of names. Numbers in JSON Lines keep their spelling; a missing key counts as an empty cell, and so does one of the
+words in ``missing``. Outer white space of codes is stripped, that of names only if cells hold several. If the first
+line of a text file is a row, ``header`` names the columns, from the first on.
 
-Definitions (``definition=COLUMN``), as scispaCy's knowledge bases have them, are stripped, and an empty cell is none.
-Their source is that of the row's names.
+Definitions (``definition=COLUMN``), which scispaCy's knowledge bases have, are stripped; an empty cell is none. Their
+source is that of the row's names.
 
-The tables of knowledge bases that newer releases of BELB offer (https://github.com/sg-wbi/belb) are read with
-``id=id`` and ``name=label,aliases``.
+The tables of knowledge bases in newer releases of BELB (https://github.com/sg-wbi/belb) are read with ``id=id`` and
+``name=label,aliases``.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class TableOptions(ReaderOptions):
     """Options of the table reader."""
 
     id: str = Field(description="column with the code of the concept")
-    name: Words = Field(min_length=1, description="column(s) with names; of several the first holds the preferred one")
+    name: Words = Field(min_length=1, description="column(s) with names; the first holds the preferred name")
     preferred: str | None = Field(
         default=None,
         description="column that marks preferred names (true/false, 1/0, yes/no); unset: a code's first name",
@@ -79,29 +79,30 @@ class TableOptions(ReaderOptions):
         default=None, description="column that marks retired codes (true/false, 1/0, yes/no, obsolete/active)"
     )
     replaced_by: str | None = Field(
-        default=None, description="column with the code to use in place of a retired one, which it says to be retired"
+        default=None,
+        description="column with the code to use instead; a code that has one is retired, unless obsolete says active",
     )
     separator: Separator | None = Field(
-        default=None, description="what divides several names (or types) in one cell: a sign, e.g. |, or tab"
+        default=None, description="what separates several names (or types) in one cell: a character, e.g. |, or tab"
     )
-    default_source: str = Field(default="", description="source vocabulary of the names, where the table does not say")
-    default_language: LanguageTag = Field(default="und", description="language (BCP 47) where the table does not say")
+    default_source: str = Field(default="", description="source vocabulary of the names, if the table does not say")
+    default_language: LanguageTag = Field(default="und", description="language (BCP 47), if the table does not say")
     delimiter: str = Field(
-        default="auto", description="what divides the columns: auto (by file name and first line), tab, or a character"
+        default="auto", description="column separator: auto (by file name and first line), tab, or a character"
     )
     quoting: Literal["auto", "yes", "no"] = Field(
         default="auto",
-        description="whether fields may stand in double quotes: auto (yes, unless tabs divide columns), yes, no",
+        description="whether fields may be in double quotes: auto (yes, unless tabs separate the columns), yes, no",
     )
-    encoding: str = Field(default="utf-8", description="of a text file, e.g. cp1252, latin-1, utf-16")
+    encoding: str = Field(default="utf-8", description="encoding of a text file, e.g. cp1252, latin-1, utf-16")
     header: Annotated[tuple[str, ...], BeforeValidator(split_cells)] = Field(
         default=(),
-        description="names of the first columns, if the first line is a row and does not name them; one may be empty",
+        description="names of the first columns, if the first line is a row and not a header; a name may be empty",
     )
     strip: str = Field(
-        default="", description="signs to take off both ends of names, with the white space there, e.g. - (ICD-11)"
+        default="", description="characters to strip from both ends of names, along with white space, e.g. - (ICD-11)"
     )
-    missing: Words = Field(default=(), description="what stands in a cell that has nothing to say, e.g. -,NA")
+    missing: Words = Field(default=(), description="what an empty cell contains, e.g. -,NA")
 
     @property
     def columns(self) -> tuple[str, ...]:

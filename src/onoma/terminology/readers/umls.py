@@ -1,62 +1,62 @@
 """UMLS Rich Release Format: MRCONSO, MRSTY, MRREL, MRDEF, MRCUI.
 
-Lines of fields each followed by ``|``, no quoting; specification: UMLS Reference Manual, chapter 3
+Lines of fields, each followed by ``|``, without quoting; specification: UMLS Reference Manual, chapter 3
 (https://www.ncbi.nlm.nih.gov/books/NBK9685/). Quotes, ``#`` and leading spaces belong to a name.
 
 ===========  =====================================================================================================
 file         becomes
 ===========  =====================================================================================================
 MRCONSO      a concept for each CUI, a name for each atom: STR, LAT as BCP 47, SAB as source, TTY as term type;
-             ``is_suppressed`` unless SUPPRESS is N. With ``cross_references=yes`` SAB:CODE of every atom:
-             exactMatch, or xref where the code has atoms in several concepts
+             ``is_suppressed`` unless SUPPRESS is N. With ``cross_references=yes``, also SAB:CODE of every atom:
+             exactMatch, or xref if the code has atoms in several concepts
 MRSTY        semantic types: STY, e.g. "Disease or Syndrome"
 MRREL        relations. REL and RELA say what the SECOND concept is to the first, so a row CUI1|REL|CUI2|RELA becomes
-             head CUI2, tail CUI1, which reads as a sentence: "CUI2 isa CUI1". The relation is RELA, or REL where that
-             is empty; a row of REL PAR or CHD with a RELA other than isa and inverse_isa (member_of) becomes two, one
+             head CUI2, tail CUI1, which reads as a sentence: "CUI2 isa CUI1". The relation is RELA, or REL if that is
+             empty. A row of REL PAR or CHD with a RELA other than isa and inverse_isa (member_of) becomes two, one
              with each: what the source calls parent and child is hierarchy. Rows between atoms count for their
              concepts; rows that then say the same are kept once
 MRDEF        definitions
-MRCUI        retired CUIs: obsolete concepts, replaced by CUI2 where REL is SY (merged). Of several, and of broader,
-             narrower or other CUIs (RB, RN, RO), none is a replacement: each is a choice, a relation "consider". In
-             the UMLS retired CUIs have no names; where a file gives them some (`onoma terminology export umls` does)
-             they keep them. If a filter is set, only those with names and those that lead to a concept which is kept.
-             ``retired=no`` leaves them out
+MRCUI        retired CUIs: obsolete concepts, replaced by CUI2 if REL is SY (merged). If there are several, or broader,
+             narrower or other CUIs (RB, RN, RO), none is a replacement: each is a choice, a relation "consider".
+             Retired CUIs have no names in the UMLS; if a file gives them some (`onoma terminology export umls` does),
+             they keep them. If a filter is set, only those with names and those that lead to a concept that is kept
+             are read. ``retired=no`` leaves all out
 MRRANK       with ``codes``: which term types of a source are preferred
-MRSAB        of the sources whose names are kept: name, version, level of restriction (SRL), how to cite it; they stand
-             in the manifest, and `onoma terminology info` shows them. Where it has no level, that in MRCONSO counts
+MRSAB        for each source whose names are kept: name, version, level of restriction (SRL), how to cite it; they are
+             in the manifest, and `onoma terminology info` shows them. If it gives no level, that in MRCONSO counts
 ===========  =====================================================================================================
 
 The preferred name of a concept: not suppressed before suppressed, then English, then TS=P, STT=PF, ISPREF=Y, then the
-order of the file. All but MRCONSO may be missing. Where the files may lie: the folder with them or one above, a zip
-archive with them (Metathesaurus Full Subset, ``2024AA/META/MRCONSO.RRF``; the archive of MRCONSO alone), and the full
-release: a zip archive, or folder, with archives ``2024aa-1-meta.nlm``, in which MRCONSO lies in gzip pieces
-(``2024AA/META/MRCONSO.RRF.aa.gz``, ``.ab.gz``, ...). Nothing needs to be unpacked; of archives within an archive a
-temporary copy is made. Any file may be gzip or in pieces.
+order of the file. All files except MRCONSO may be missing. The files may be in a folder, or in one below it; in a zip
+archive (Metathesaurus Full Subset, ``2024AA/META/MRCONSO.RRF``; the archive of MRCONSO alone); or in the full release:
+a zip archive, or folder, with archives ``2024aa-1-meta.nlm``, in which MRCONSO is in gzip pieces
+(``2024AA/META/MRCONSO.RRF.aa.gz``, ``.ab.gz``, ...). Nothing needs to be unpacked; archives within an archive are
+copied to a temporary file. Any file may be gzip or in pieces.
 
 Semantic filters: a concept that has one of the ``semantic_types`` (names or TUIs) or a type in one of the
 ``semantic_groups`` is kept with all of its types.
 
-Trade names (``trade_names=yes``): by rows of MRREL with RELA tradename_of ("CUI2 tradename_of CUI1") or has_tradename
-("CUI2 has_tradename CUI1") every name of every trade name becomes a name of the drug too, with its own source and
-language and the term type ``tradename_of``, and never the preferred one. The trade name stays a concept of its own, so
-its names then stand for both. Between RxNorm's branded and generic products (SBD and SCD) the same holds. Filters of
-names apply to them, the semantic ones only to the drug.
+Trade names (``trade_names=yes``): for rows of MRREL with RELA tradename_of ("CUI2 tradename_of CUI1") or has_tradename
+("CUI2 has_tradename CUI1"), every name of every trade name also becomes a name of the drug, with its own source and
+language and the term type ``tradename_of``, but never the preferred one. The trade name stays a concept of its own, so
+its names then stand for both. The same holds between RxNorm's branded and generic products (SBD and SCD). Filters of
+names apply to trade names, the semantic ones only to the drug.
 
 Codes (``codes=SNOMEDCT_US``): concepts are the codes of these sources instead of CUIs. A code is CODE, which the UMLS
 calls the most useful identifier of the source: for SNOMED CT, RxNorm and LOINC the concept (the same as SCUI), for MeSH
-and ICD-10-CM the descriptor or entry (the same as SDUI). Codes are kept as they are. If two of several sources share a
-code, the import ends, unless ``shared_codes=merge`` says that they mean the same (MSH and its translation MSHSPA) or
-``shared_codes=prefix`` that every code be written SAB:CODE.
+and ICD-10-CM the descriptor or entry (the same as SDUI). Codes are kept as they are. If two sources share a code, the
+import ends, unless ``shared_codes=merge`` says that they mean the same (MSH and its translation MSHSPA) or
+``shared_codes=prefix`` that every code is to be written SAB:CODE.
 
-* Names: with ``codes_names=concept`` those of its own atoms and all others of the CUIs they are in, for which one takes
-  codes from the UMLS and not from their source; with ``codes_names=own`` only those of its own atoms. Two codes whose
+* Names: with ``codes_names=concept``, those of its own atoms and all others of the CUIs they are in (the reason to take
+  codes from the UMLS and not from their source); with ``codes_names=own``, only those of its own atoms. Two codes whose
   atoms share a CUI share its names. The preferred name is one of its own, chosen by MRRANK after suppression and
   language.
-* Semantic types and definitions: those of its CUIs (with ``codes_names=own`` definitions of its own atoms).
-* Relations: rows of MRREL whose two atoms (AUI1, AUI2) are of the sources; these stand for their codes. Rows between
-  CUIs only, which say nothing of codes, and those to other sources are left out.
+* Semantic types and definitions: those of its CUIs (with ``codes_names=own``, definitions of its own atoms).
+* Relations: rows of MRREL whose two atoms (AUI1, AUI2) are of these sources, as relations between their codes. Rows
+  between CUIs only, which say nothing about codes, and those to other sources are left out.
 * The CUI is a cross-reference (``UMLS:C0027051``): exactMatch, or xref if the code has atoms in several. With
-  ``cross_references=yes`` the codes that other sources have for the CUI follow.
+  ``cross_references=yes``, the codes that other sources have for the CUI follow.
 * A code all of whose atoms are obsolete (SUPPRESS=O) is obsolete. MRCUI is not read.
 """
 
@@ -112,10 +112,11 @@ class UmlsOptions(RrfOptions):
         default=(), description="make the codes of these sources (SAB) the concepts, e.g. SNOMEDCT_US; empty: CUIs"
     )
     codes_names: Literal["concept", "own"] = Field(
-        default="concept", description="names of a code: all of its concept (CUI), or only its own"
+        default="concept", description="names of a code: all those of its CUI (concept), or only its own (own)"
     )
     shared_codes: Literal["refuse", "merge", "prefix"] = Field(
-        default="refuse", description="if several sources share a code: refuse, merge, or prefix all codes by source"
+        default="refuse",
+        description="if several sources share a code: refuse, merge, or prefix (all codes by their source)",
     )
 
 

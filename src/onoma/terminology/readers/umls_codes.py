@@ -1,6 +1,7 @@
 """The UMLS by the codes of its sources: concepts are SNOMED CT, MeSH or ICD codes instead of CUIs.
 
-What a CUI has (names, types, definitions) goes to the codes whose atoms are in it; what an atom says goes to its code.
+What belongs to a CUI (names, types, definitions) goes to the codes whose atoms are in it; what belongs to an atom goes
+to its code.
 """
 
 from __future__ import annotations
