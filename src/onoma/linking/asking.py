@@ -1,4 +1,4 @@
-"""How a linker is asked for many links: of a table, of a benchmark."""
+"""Settings for linking many mentions: those of a table or a benchmark."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from onoma.linking.settings import ordered_stages
 
 @dataclass(frozen=True)
 class Asking:
-    """What is asked for in place of a linker's own settings; unset: these.
+    """What to use in place of a linker's own settings; unset: these.
 
     Attributes:
         stages: Those to use, as in `Linker.link`.
         no_concept_below: Confidence below which a mention gets no link, as in `Linker.link`.
         filters: What links must be, as in `Linker.only`.
-        expected_types: What concepts more likely are: of equal scores these come first, as in `Linker.link`.
+        expected_types: What concepts are more likely to be: among equal scores these come first, as in `Linker.link`.
 
     Stages and words are kept in one order, in whichever they were given.
 
@@ -50,7 +50,7 @@ class Asking:
         object.__setattr__(self, "expected_types", tuple(types))
 
     def applied(self, linker: Linker) -> Linker:
-        """The same linker, which answers so by itself; `expected_types` it has to be asked for.
+        """The same linker with these settings as its own; only `expected_types` must still be given when linking.
 
         Raises:
             InputError: as `Linker.only`.

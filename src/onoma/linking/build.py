@@ -1,4 +1,4 @@
-"""Make a linker: the names of a terminology, what they are searched by, and the models, in one folder."""
+"""Make a linker: the names of a terminology, their indexes, and the models, in one folder."""
 
 from __future__ import annotations
 
@@ -78,34 +78,35 @@ def build_linker(
 ) -> Linker:
     """Encode the names of a terminology and write a linker.
 
-    Active concepts with their names that are not suppressed, each distinct normalised text once. The folder
-    is self-contained and may be moved: it carries what linking needs of terminology and encoder. Only vectors may lie
-    elsewhere, in PostgreSQL: then in a new table of their own, and the folder says in which.
+    It has the active concepts with their names that are not suppressed, each distinct normalised text once. The folder
+    holds everything that linking needs, and may be moved. Only vectors may be elsewhere, in PostgreSQL: then in a new
+    table of their own, which the folder names.
 
-    While many names are encoded, what is done lies in ``OUT.encoded``: the same call goes on from there if this one is
-    stopped (`onoma.encoders.kept_parts`).
+    While many names are encoded, finished work is kept in ``OUT.encoded``: if this call is stopped, the same call
+    resumes (`onoma.encoders.kept_parts`).
 
     Args:
         terminology: Terminology, or its folder.
         encoder: Encoder, or what `open_encoder` takes. One opened in a lower precision of ONNX
-            (``open_encoder(…, precision=…)``) goes into the folder in that precision, and mentions are encoded in it
-            too. None: a linker of look-up and n-grams alone.
-        out: Where the linker's folder shall lie.
-        normalisation: Preset that names and mentions go through; unset: the one that the encoder was trained with.
+            (``open_encoder(…, precision=…)``) is written in that precision, and mentions are encoded in it too. None: a
+            linker with only look-up and n-grams.
+        out: Where to write the linker's folder.
+        normalisation: Preset by which names and mentions are normalised; unset: the one that the encoder was trained
+            with.
         index: How vectors are searched: "exact", "sign-bits" or "approximate", or in PostgreSQL "pgvector" (all are
-            compared) or "pgvector-hnsw"; see `onoma.indexes.opening`. What it finds of the exact answers is measured
-            and stands in the manifest.
+            compared) or "pgvector-hnsw"; see `onoma.indexes.opening`. The share of the exact answers that it finds is
+            measured and written to the manifest.
         vectors: In which precision they are stored: "fp32", "fp16", "int16" or "int8"; PostgreSQL has the first two.
-        sparse: Index the names by their character n-grams too. How the two searches are fused is learned by
-            `onoma.linking.tuning`. Until then 1-2-grams have the weight that the encoder brings, as BioSyn's and
-            onoma-mini do; without one reciprocal ranks are fused.
+        sparse: Index the names by their character n-grams too. `onoma.linking.tuning` learns how to fuse the two
+            searches. Until then, 1-2-grams have the weight that the encoder comes with, as BioSyn's and onoma-mini do;
+            without one, reciprocal ranks are fused.
         ngrams: Shortest and longest of these, see `CharNgramIndex.build`.
-        stages: Those that are on where nothing else is asked for; unset: exact look-up, other ways to write a
-            mention, and every search there is.
-        database: Connection string of the database that vectors shall lie in; unset: what the environment variable
-            ONOMA_DATABASE has. It stands nowhere afterwards, and is given again when the linker is opened.
+        stages: Those that are on by default; unset: exact look-up, other spellings of a mention, and every search there
+            is.
+        database: Connection string of the database for the vectors; unset: the value of the environment variable
+            ONOMA_DATABASE. It is not stored, and must be given again to open the linker.
         overwrite: Replace a linker at ``out``, and its table in this database.
-        progress: Called with names encoded so far and in all.
+        progress: Called with the numbers of names encoded so far and in all.
 
     Raises:
         DamagedArtifactError: the terminology is not what was written.
@@ -114,12 +115,12 @@ def build_linker(
         ConfigError: there is no such index or precision, options do not go together, or a stage is on that the linker
             would not have.
         ArtifactExistsError: ``out`` is taken.
-        MismatchError: another encoder was put into the encoder's folder since it was opened, or it is not the one that
-            its folder holds (a linker carries that folder).
+        MismatchError: the encoder's folder got another encoder since it was opened, or does not hold the given one (a
+            linker contains that folder).
         UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
 
     Warns:
-        RuntimeWarning: a table that is not needed any more could not be dropped.
+        RuntimeWarning: a table that is no longer needed could not be dropped.
     """
     ensure_writable(out, KIND, overwrite=overwrite)
     ngrams = checked_ngrams(ngrams)
@@ -208,17 +209,17 @@ def build_linker(
 
 
 def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | None = None) -> Linker:
-    """Put a cross-encoder into a linker's folder, in place of one that is there, and switch it on.
+    """Add a cross-encoder to a linker's folder, or replace the one there, and switch it on.
 
-    The other files are neither read nor copied. A calibration stays, for the stages without the cross-encoder; one that
-    was learned with another cross-encoder is dropped, and so is the confidence below which there was no such concept.
-    The share of another cross-encoder is dropped too: the new one has that which its training chose, until
-    `onoma.linking.tune_linker` chooses it for this linker.
+    The other files are neither read nor copied. A calibration is kept for the stages without the cross-encoder; one
+    that was learned with another cross-encoder is dropped, and so is the confidence below which there was no such
+    concept. The share of another cross-encoder is dropped too: the new one has the share that its training chose, until
+    `onoma.linking.tune_linker` chooses one for this linker.
 
     Args:
         linker: The linker's folder.
-        reranker: The cross-encoder's (onoma reranker train).
-        database: Of a linker with its vectors in PostgreSQL, see `Linker.open`.
+        reranker: The cross-encoder's folder (onoma reranker train).
+        database: For a linker with its vectors in PostgreSQL, see `Linker.open`.
 
     Raises:
         InputError: there is nothing at one of the places.
@@ -253,24 +254,24 @@ def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | No
 def add_prior(
     linker: str | Path, mentions: pl.DataFrame, *, weight: float | None = None, database: str | None = None
 ) -> PriorReport:
-    """Count how often annotated mentions mean each concept, in place of what a linker's folder has of that.
+    """Count how often annotated mentions mean each concept, and replace the counts in a linker's folder.
 
-    For what `tune_linker` has shown on development mentions, and is then to be used with all mentions there are.
-    Large files are not copied. Confidences stay as they were fitted, with the earlier counts; where another weight is
+    Use it with all mentions that you have, after `tune_linker` has shown on development mentions that counts help.
+    Large files are not copied. Confidences stay as they were fitted, with the earlier counts; if another weight is
     given they are dropped, and so is the confidence below which there was no such concept.
 
     Args:
         linker: The linker's folder.
-        mentions: Columns ``mention`` and ``concept_id`` (`onoma.pairs.mentions.read_mentions`), and ``count`` where a
-            row counts more often than once.
-        weight: What counts are worth from now on, above 0 (w of `onoma.linking.prior`); switches the stage "prior" on.
+        mentions: Columns ``mention`` and ``concept_id`` (`onoma.pairs.mentions.read_mentions`), and ``count`` if a row
+            counts more than once.
+        weight: The weight of counts from now on, above 0 (w of `onoma.linking.prior`); switches the stage "prior" on.
             Unset: what was learned stays, and so do the stages.
-        database: Of a linker with its vectors in PostgreSQL, see `Linker.open`.
+        database: For a linker with its vectors in PostgreSQL, see `Linker.open`.
 
     Raises:
-        InputError: no table of mentions, or none is of a concept that the linker has.
-        ConfigError: a weight that cannot be, or reciprocal ranks are fused.
-        ArtifactError: the folder is no linker, or damaged.
+        InputError: this is not a table of mentions, or none is of a concept that the linker has.
+        ConfigError: the weight is not allowed, or reciprocal ranks are fused.
+        ArtifactError: the folder is not a linker, or is damaged.
         OnomaError: the linker cannot be opened, see `Linker.open`.
     """
     given: object = weight

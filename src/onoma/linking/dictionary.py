@@ -1,7 +1,7 @@
-"""The names a linker knows: distinct normalised texts, and the concepts that carry each.
+"""The names a linker knows: distinct normalised texts, and the concepts that have each.
 
-A text is stored, and embedded, once. A homonym is one text with several entries, one per concept, and stays
-that way up to the answer.
+A text is stored, and embedded, once. A homonym is one text with several entries, one per concept, and remains so up to
+the answer.
 """
 
 from __future__ import annotations
@@ -72,22 +72,22 @@ class RankedEntries:
 class NameDictionary:
     """Texts, entries and concepts of a linker.
 
-    Shapes: T distinct normalised texts, in the order of their first name; E entries, a pair of text and
-    concept each, grouped by text; C concepts with at least one name here, in the order of the terminology.
+    Shapes: T distinct normalised texts, in the order of their first name; E entries, a pair of text and concept each,
+    grouped by text; C concepts with at least one name here, in the order of the terminology.
 
     Attributes:
         texts: T normalised texts, none of them empty.
         entry_offsets: Where the entries of each text begin and the last ones end, int64, shape (T + 1,).
         entry_concepts: Concept row of each entry, int64, shape (E,).
         entry_is_preferred: Whether the text is the concept's preferred name, bool, shape (E,).
-        entry_name_rows: Row of the name in the terminology's table of names, int64, shape (E,). Of several
-            names of a concept that normalise to one text, the first.
+        entry_name_rows: Row of the name in the terminology's table of names, int64, shape (E,). If several names of a
+            concept normalise to one text, the first.
         entry_names: E names as the terminology spells them.
         concept_ids: C codes.
         preferred_names: C names.
-        normalisation: Preset that the texts went through, and mentions do.
-        entry_is_other_scope: Whether the text is only a broad, narrow or related synonym of the concept, bool,
-            shape (E,); unset: none is.
+        normalisation: Preset by which the texts were normalised, and mentions are.
+        entry_is_other_scope: Whether the text is only a broad, narrow or related synonym of the concept, bool, shape
+            (E,); unset: none is.
     """
 
     texts: StringColumn
@@ -118,7 +118,7 @@ class NameDictionary:
         return len(self.concept_ids)
 
     def concept_rows(self, codes: set[str]) -> dict[str, list[int]]:
-        """Rows of the concepts that have these codes; one whose own code is ``a|b`` goes by each of the two."""
+        """Rows of the concepts that have these codes; one whose own code is ``a|b`` is found by either of the two."""
         rows: dict[str, list[int]] = {}
         for row, concept_id in enumerate(self.concept_ids):
             for code in codes_of_concept(concept_id):
@@ -148,7 +148,7 @@ class NameDictionary:
 
     @classmethod
     def open(cls, folder: Path, *, normalisation: str) -> NameDictionary:
-        """What `save` wrote, memory-mapped: nothing is read before it is asked for."""
+        """Open what `save` wrote, memory-mapped: nothing is read before it is needed."""
         columns: dict[str, Any] = {name: StringColumn.open(folder, name) for name in _STRINGS}
         arrays = dict(_ARRAYS)
         if (folder / _OTHER_SCOPE_FILE).exists():
@@ -162,14 +162,14 @@ class NameDictionary:
         """The same texts, as if these names of the terminology did not exist.
 
         Args:
-            name_rows: Rows of the table of names. Where several names of a concept normalise to one text, they
-                stand or fall with the first of them.
+            name_rows: Rows of the table of names. If several names of a concept normalise to one text, the first of
+                them decides for all.
 
         Returns:
-            A dictionary in memory; a text that no name carries any more leads to no concept.
+            A dictionary in memory; a text that is no longer a name leads to no concept.
 
         Raises:
-            InputError: these are no row numbers.
+            InputError: these are not row numbers.
         """
         return self.keeping(~np.isin(self.entry_name_rows, checked_name_rows(name_rows, None)))
 
@@ -197,22 +197,21 @@ class NameDictionary:
         expected: BoolArray | None = None,
         prior: RowArray | None = None,
     ) -> RankedEntries | None:
-        """The best concepts behind some scored texts, each by its best entry.
+        """The best concepts of some scored texts, each by its best entry.
 
-        A concept's score is that of its best text. Of equal scores (to six decimals) the concepts that are
-        expected come first, then those that are meant more often, then those whose preferred name the text is, then
-        those of which it is more than a broad, narrow or related synonym, then those that stand earlier in the
-        terminology.
+        A concept's score is that of its best text. Among equal scores (to six decimals), the concepts that are expected
+        come first, then those that are meant more often, then those whose preferred name the text is, then those of
+        which it is more than a broad, narrow or related synonym, then those that are earlier in the terminology.
 
         Args:
             text_rows: Rows of the best texts, shape (n,); best first, unless ``complete``.
             scores: Their scores, shape (n,).
             top_k: How many concepts to return.
-            complete: Whether no other text is to be considered. If there are others (scored no higher than the
-                last one given), they may carry concepts that belong in the answer.
+            complete: Whether no other text is to be considered. If there are others (scored no higher than the last one
+                given), their concepts may belong in the answer.
             allowed: Which entries may be an answer, bool, shape (E,); unset: all.
-            expected: Which concepts the mention more likely means, bool, shape (C,); unset: none.
-            prior: How often each concept is meant, int64, shape (C,); unset: not known. See `onoma.linking.prior`.
+            expected: Which concepts the mention is more likely to mean, bool, shape (C,); unset: none.
+            prior: How often each concept is meant, int64, shape (C,); unset: unknown. See `onoma.linking.prior`.
 
         Returns:
             At most ``top_k`` entries; ``None`` if texts that were not given could change them.
@@ -237,7 +236,7 @@ class NameDictionary:
         return RankedEntries(entries[best], concepts[best], np.asarray(text_rows)[places[best]], entry_scores[best])
 
     def entries_of(self, text_rows: RowArray) -> tuple[RowArray, RowArray]:
-        """The entries of texts, one text after the other, and of each the place of its text among ``text_rows``."""
+        """The entries of texts, one text after the other, and for each the place of its text among ``text_rows``."""
         begins = self.entry_offsets[text_rows]
         n_entries = self.entry_offsets[text_rows + 1] - begins
         places = np.repeat(np.arange(len(text_rows)), n_entries)

@@ -1,4 +1,4 @@
-"""Linking by look-up alone: the baseline that every learned linker has to beat."""
+"""Linking by look-up alone: the baseline that every learned linker must beat."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:  # whoever links does without terminologies
 class ExactMatcher:
     """Links a mention to the concepts that have it as a name, after normalisation of both.
 
-    Concepts are ranked as by a `Linker` that knows nothing more: those whose preferred name the text is first, then by
-    their place in the terminology. A mention that is nobody's name has no links.
+    Concepts are ranked as by a `Linker` that knows nothing more: first those whose preferred name the text is, then by
+    their order in the terminology. A mention that is no concept's name has no links.
 
     Args:
         dictionary: The names (`build_dictionary`).
 
     Raises:
-        InputError: these are no names.
+        InputError: these are not names.
     """
 
     def __init__(self, dictionary: NameDictionary) -> None:
@@ -64,7 +64,7 @@ class ExactMatcher:
         return NameLookup(self.dictionary.texts)
 
     def link(self, mentions: Iterable[str], *, top_k: int = 5) -> list[list[Link]]:
-        """The concepts named exactly so, with score 1.0, for each mention.
+        """The concepts that have exactly this name, with score 1.0, for each mention.
 
         Raises:
             InputError: a mention is not text, or ``top_k`` is less than 1.

@@ -1,4 +1,4 @@
-"""Why a mention was linked as it was: ready for JSON by ``dataclasses.asdict``."""
+"""Why a mention was linked as it was; ``dataclasses.asdict`` makes it ready for JSON."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ _CLEARLY = 1.5 * 10**-SCORE_DECIMALS
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a concept stands where it stands.
+    """Why a concept has its rank.
 
     Attributes:
         concept_id: The user's own code.
         preferred_name: Of the concept.
-        matched_name: Its name that decided, as the terminology spells it.
-        matched_text: The same as it was compared: normalised.
-        is_preferred_name: Whether that is the preferred name: of equal scores and prior it comes first.
-        is_other_scope: Whether that is only a broad, narrow or related synonym: such come last of equal ones.
-        prior: How many annotated mentions mean the concept, if that was counted: of equal scores the most come first,
-            and with the stage "prior" on it counts for more (`contributions`).
+        matched_name: The name that decided, as the terminology spells it.
+        matched_text: That name as it was compared: normalised.
+        is_preferred_name: Whether that is the preferred name: with equal scores and prior, such concepts come first.
+        is_other_scope: Whether that is only a broad, narrow or related synonym: among equal ones, such concepts come
+            last.
+        prior: How many annotated mentions mean the concept, if that was counted: among equal scores, larger counts come
+            first, and with the stage "prior" they weigh more (`contributions`).
         rank: 1 for the best.
-        stage: What put it there: "exact" or "loose" for a name that the mention equals, "rerank" where it stands
-            before a concept that was better before the cross-encoder, or behind one that was not, "prior" likewise
-            before counts, else the search, or "fusion" for several.
+        stage: What put it there: "exact" or "loose" if the mention equals the name; "rerank" if the cross-encoder moved
+            it before a concept that was better, or behind one that was not; "prior" if counts did so; else the search,
+            or "fusion" for several.
         score: What the ranking used.
-        scores: What each search gives the matched text: cosines.
-        ranks: Its rank among the candidates in each search that knows something of the mention, where reciprocal ranks
-            were fused.
+        scores: The cosine that each search gives the matched text.
+        ranks: Its rank among the candidates of each search that can use the mention, if reciprocal ranks were fused.
         contributions: What adds up to the score.
-        n_homonyms: How many other concepts have a name of this text.
+        n_homonyms: How many other concepts have a name with this text.
         homonyms: The first 20 of them.
     """
 
@@ -77,23 +77,23 @@ class Explanation:
         mention: As it was given.
         text: As it was compared: normalised.
         stages: Those that were on.
-        fusion: How the searches' scores became one: "weights", "reciprocal ranks", or unset for one search.
+        fusion: How the searches' scores were combined: "weights", "reciprocal ranks", or unset for one search.
         weights: Of the searches, if they were learned.
         n_candidates: Texts whose scores were fused; 0 for one search, which goes through all.
         links: The answer.
-        near_misses: The concepts behind it.
+        near_misses: The concepts after it.
         confidence: Of the first link, if the linker is calibrated for these stages.
         no_concept_below: The confidence that an answer needed.
         outcome: In a sentence: what was answered and why.
-        no_concept: Probability, by the cross-encoder, that none of the candidates it saw is meant; unset if it says
-            nothing of that. Above 0.5 there is no answer.
+        no_concept: Probability, by the cross-encoder, that none of the candidates it saw is meant; unset if it does not
+            give one. Above 0.5 there is no answer.
         expansions: Short forms that were replaced in the mention, by what, and where that was defined.
         corrections: Misspelt words of the mention, and what they were read as.
-        without_strengths: What is left of the mention without strengths and dose forms, if any were left out.
-        code: The code that the mention is, where it was read as one.
-        written: The other way to write the mention that was looked up or searched for, normalised; unset: none was.
-        parts: Of a composite mention that was split: each part explained as a mention of its own. The answer, the near
-            misses and what stands with them are then there.
+        without_strengths: The mention without strengths and dose forms, if any were left out.
+        code: The code that the mention is, if it was read as one.
+        written: The other spelling of the mention that was looked up or searched for, normalised; unset: none was.
+        parts: For a composite mention that was split: each part explained as a mention of its own. The answer, the near
+            misses and their details are then in the parts.
     """
 
     mention: str

@@ -1,7 +1,7 @@
 """Which names and concepts may be an answer: by semantic type, source, language, branch of the hierarchy.
 
-A filter takes candidates away before they are ranked; it does not strike answers out afterwards. So as many answers
-come as were asked for, as long as there are so many.
+A filter removes candidates before they are ranked; it does not remove answers afterwards. So you get as many answers as
+you request, if there are so many.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class Filters:
-    """What an answer must be; what is left empty asks for nothing.
+    """What an answer must be; an empty field requires nothing.
 
     Attributes:
-        semantic_types: It has one of these types, as the terminology calls them; or of a semantic group of the UMLS,
-            by its code ("DISO") or name ("Disorders"). "T047" is "Disease or Syndrome".
+        semantic_types: It has one of these types, as the terminology calls them; or a type in one of these semantic
+            groups of the UMLS, by code ("DISO") or name ("Disorders"). "T047" is "Disease or Syndrome".
         sources: The matched name comes from one of these sources, as the terminology calls them.
-        languages: The matched name is of one of these languages (BCP 47); ``en`` takes ``en-GB`` too. Of spellings that
-            the linker's normalisation makes the same text ("Diabetes", "diabetes") the first of the concept is shown,
-            whichever of them a source or language has.
-        under: It is one of these concepts, or below one of them in the hierarchy. One whose own code is ``a|b`` goes by
-            each of the two.
+        languages: The matched name is in one of these languages (BCP 47); ``en`` includes ``en-GB``. If the linker's
+            normalisation makes several spellings the same text ("Diabetes", "diabetes"), the concept's first is shown,
+            whichever of them has the source or language.
+        under: It is one of these concepts, or below one of them in the hierarchy. A concept whose own code is ``a|b``
+            is found by either of the two.
     """
 
     semantic_types: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Filters:
         languages: str | Iterable[str] | None = None,
         under: str | Iterable[str] | None = None,
     ) -> Filters:
-        """Filters from one word or several each; none where nothing is asked for."""
+        """Filters from one word or several each; none if nothing is given."""
         return cls(
             filter_words(semantic_types, "semantic_types"),
             filter_words(sources, "sources"),
@@ -72,7 +72,7 @@ class Filters:
 
     @property
     def are_set(self) -> bool:
-        """Whether anything is asked for."""
+        """Whether anything is required."""
         return bool(self.semantic_types or self.sources or self.languages or self.under)
 
 
@@ -107,7 +107,7 @@ def allowed_entries(filters: Filters, dictionary: NameDictionary, facts: Termino
 def expected_concepts(
     semantic_types: Sequence[str], facts: TerminologyFacts, *, field: str = "semantic_types"
 ) -> BoolArray:
-    """Which concepts have one of the types or are of one of the groups, shape (C,).
+    """Which concepts have one of these types or groups, shape (C,).
 
     Args:
         semantic_types: Names, codes or groups.
@@ -204,10 +204,10 @@ def _similar(concept_id: str, concept_ids: Iterable[str]) -> list[str]:
 
 
 def filter_words(words: str | Iterable[str] | None, field: str) -> tuple[str, ...]:
-    """One word or several as several.
+    """Make one word or several into several.
 
     Raises:
-        InputError: one is no text.
+        InputError: one is not text.
     """
     if words is None:
         return ()

@@ -1,4 +1,4 @@
-"""Mentions to ranked concepts."""
+"""Link mentions to ranked concepts."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _Part = TypeVar("_Part")
 class Linker:
     """Ranks the concepts of a terminology for mentions: a concept's score is that of its nearest name.
 
-    Homonyms stay apart: each concept that carries the matched name is an answer of its own, with the same
-    score; which comes first says `NameDictionary.rank_entries`. The stages are those of `onoma.linking.pipeline`.
+    Homonyms stay separate: each concept that has the matched name is an answer of its own, with the same score;
+    `NameDictionary.rank_entries` says which comes first. The stages are those of `onoma.linking.pipeline`.
 
-    A linker is opened from its folder by `Linker.open` and made by `build_linker`. It needs no torch; several
-    processes that open one folder share its memory map, and several threads may use one linker, with the same answers.
+    `build_linker` makes a linker, `Linker.open` opens its folder. It needs no torch. Processes that open the same
+    folder share its memory map, and several threads may use one linker, with the same answers.
 
     Attributes:
         path: Its folder.
@@ -63,14 +63,14 @@ class Linker:
 
         Args:
             path: The folder.
-            database: Connection string, of a linker with its vectors in PostgreSQL; unset: what the environment
-                variable ONOMA_DATABASE has.
+            database: Connection string, for a linker with its vectors in PostgreSQL; unset: the value of the
+                environment variable ONOMA_DATABASE.
 
         Raises:
             InputError: there is nothing at ``path``, or the database does not have the linker's table.
-            ArtifactError: it is no linker, damaged, or of another format; or its table is.
+            ArtifactError: the folder is not a linker, is damaged, or has another format; or its table does.
             MismatchError: the encoder inside is not the one that made the vectors, or the table has other vectors.
-            ConfigError: a database is needed and was not given, or was given and there is no use for it.
+            ConfigError: a database is needed and was not given, or was given and is not needed.
             UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
         """
         if isinstance(path, Linker):
@@ -94,9 +94,9 @@ class Linker:
         )
 
     def close(self) -> None:
-        """Give back the connection of a linker with its vectors in PostgreSQL; a later search opens it again.
+        """Close the connection of a linker with its vectors in PostgreSQL; a later search opens it again.
 
-        Other linkers have nothing to give back before they are forgotten.
+        Other linkers have nothing to close.
         """
         close = getattr(self._components.index, "close", None)
         if close is not None:
@@ -119,12 +119,12 @@ class Linker:
 
     @property
     def dictionary(self) -> NameDictionary:
-        """The names and concepts it knows, those too that a filter keeps from being an answer."""
+        """The names and concepts it knows, including those that a filter excludes from answers."""
         return self._components.dictionary
 
     @property
     def normalisation(self) -> str:
-        """Preset that names and mentions go through."""
+        """Preset by which names and mentions are normalised."""
         return self._components.dictionary.normalisation
 
     @property
@@ -139,10 +139,10 @@ class Linker:
 
     @property
     def encoder(self) -> Encoder:
-        """What turns mentions into vectors.
+        """The encoder that turns mentions into vectors.
 
         Raises:
-            InputError: this is a linker of look-up and n-grams alone.
+            InputError: this linker has only look-up and n-grams.
         """
         return self._built_with_encoder(self._components.encoder)
 
@@ -151,7 +151,7 @@ class Linker:
         """The search of its texts by vectors, and these vectors.
 
         Raises:
-            InputError: this is a linker of look-up and n-grams alone.
+            InputError: this linker has only look-up and n-grams.
         """
         return self._built_with_encoder(self._components.dense)
 
@@ -161,11 +161,11 @@ class Linker:
         return self._components.entries
 
     def encoding_with(self, encoder: Encoder) -> Linker:
-        """The same linker with its encoder opened otherwise, e.g. with other threads, or in a wrapper that remembers.
+        """The same linker with its encoder opened differently, e.g. with more threads, or in a wrapper that remembers.
 
         Raises:
-            MismatchError: it is another encoder than the one that made the vectors.
-            InputError: it is none.
+            MismatchError: it is not the encoder that made the vectors.
+            InputError: it is not an encoder.
         """
         check_opened(encoder)
         if encoder.fingerprint != self.encoder.fingerprint:
@@ -173,11 +173,11 @@ class Linker:
         return self._with(dataclasses.replace(self._components, encoder=encoder))
 
     def reranking_with(self, reranker: Reranker) -> Linker:
-        """The same linker with its cross-encoder opened otherwise, e.g. one that remembers.
+        """The same linker with its cross-encoder opened differently, e.g. one that remembers.
 
         Raises:
-            MismatchError: it is another cross-encoder, or there is none. `onoma.linking.add_reranker` adds one.
-            InputError: it is no reranker.
+            MismatchError: it is another cross-encoder, or the linker has none. `onoma.linking.add_reranker` adds one.
+            InputError: it is not a reranker.
         """
         if not isinstance(reranker, Reranker):
             raise InputError("a reranker that was opened is needed", found=repr(reranker), fix="Reranker.open(FOLDER)")
@@ -188,9 +188,9 @@ class Linker:
         return self._with(dataclasses.replace(self._components, reranker=reranker))
 
     def remembering(self) -> Linker:
-        """The same linker, which encodes, searches for and reranks the same mention once.
+        """The same linker, which encodes, searches for and reranks each distinct mention only once.
 
-        For mentions that are linked again and again with other settings (`tuned`). What it knows stays in memory.
+        For mentions that are linked repeatedly with different settings (`tuned`). The results stay in memory.
         """
         return self._with(self._components.remembering())
 
@@ -222,27 +222,29 @@ class Linker:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """Stages that it has; ``settings.stages`` are those that are on where nothing else is asked for."""
+        """Stages that it has; ``settings.stages`` are those that are on by default."""
         return self._components.stages
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether its answers have a confidence, with the stages that are on by themselves."""
+        """Whether its answers have a confidence with the default stages."""
         return self._components.confidence is not None and self._components.confidence.stages == self.settings.stages
 
     @property
     def encoder_name(self) -> str:
-        """How to call its encoder in tables."""
+        """The name of its encoder in tables."""
         return "no encoder" if self._components.encoder is None else self._components.encoder.name
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over all in the folder that answers depend on: names, concepts, vectors, models, settings, prior."""
+        """SHA-256 over everything in the folder that answers depend on: names, concepts, vectors, models, settings,
+        prior.
+        """
         return fingerprint(self.manifest, reranker=None if self.reranker is None else self.reranker.fingerprint)
 
     @property
     def fingerprint_of_names(self) -> str:
-        """SHA-256 over the names as they are normalised, and their concepts, in their order."""
+        """SHA-256 over the normalised names and their concepts, in order."""
         of_folder, entries = fingerprint_of_names(self.manifest), self._components.entries
         if entries is None:
             return of_folder
@@ -268,15 +270,15 @@ class Linker:
         languages: str | Iterable[str] | None = None,
         under: str | Iterable[str] | None = None,
     ) -> Linker:
-        """The same linker with some of its names and concepts only; see `onoma.linking.filters.Filters`.
+        """The same linker restricted to some of its names and concepts; see `onoma.linking.filters.Filters`.
 
-        What does not pass is no candidate: as many answers come as are asked for, if there are so many. Confidences
-        were learned among all: they are too high where the right concept does not pass.
+        What does not pass is not a candidate: you still get as many answers as you request, if there are so many.
+        Confidences were learned with all candidates: they are too high if the right concept does not pass.
 
         Args:
-            semantic_types: Of the concept: one of these types or UMLS semantic groups.
-            sources: Of the matched name: one of these.
-            languages: Of the matched name: one of these; ``en`` takes ``en-GB`` too.
+            semantic_types: The concept has one of these types or UMLS semantic groups.
+            sources: The matched name has one of these sources.
+            languages: The matched name has one of these languages; ``en`` includes ``en-GB``.
             under: Codes: the concept is one of these, or below one in the hierarchy.
 
         Raises:
@@ -291,10 +293,10 @@ class Linker:
         return self._with(self._components.filtered(filters)) if filters.are_set else self
 
     def tuned(self, settings: LinkerSettings) -> Linker:
-        """The same linker with other settings; the folder stays as it is.
+        """The same linker with other settings; the folder is not changed.
 
         Raises:
-            ConfigError: a stage is on that the linker does not have, or these are no `LinkerSettings`.
+            ConfigError: the linker does not have a stage that is on, or these are not `LinkerSettings`.
         """
         if not isinstance(settings, LinkerSettings):
             raise ConfigError(
@@ -306,14 +308,14 @@ class Linker:
 
     @property
     def prior(self) -> RowArray | None:
-        """How often each concept is meant, int64, shape (C,); None if that is not known. See `onoma.linking.prior`."""
+        """How often each concept is meant, int64, shape (C,); None if unknown. See `onoma.linking.prior`."""
         return self._components.prior
 
     def with_prior(self, prior: npt.ArrayLike | None) -> Linker:
-        """The same linker with other counts, as `prior` has them; the folder stays as it is.
+        """The same linker with other counts, in the form of `prior`; the folder is not changed.
 
         Args:
-            prior: What they count for stays as it was learned, and so do confidences, which were fitted with the
+            prior: The counts. Their weight stays as it was learned, and so do confidences, which were fitted with the
                 earlier counts (as in `onoma.linking.add_prior`). Unset: none; the stage "prior" is then off, and
                 confidences that were fitted with it are not given.
 
@@ -323,10 +325,10 @@ class Linker:
         return self._with(self._components.with_prior(prior))
 
     def preparing(self, preparation: Preparation) -> Linker:
-        """The same linker with stages before its own, such as short forms replaced and composites split.
+        """The same linker with stages before its own, such as replacing short forms and splitting composites.
 
         Raises:
-            ConfigError: this is no `Preparation`.
+            ConfigError: this is not a `Preparation`.
 
         Example:
             >>> linker = linker.preparing(Preparation(finder="schwartz-hearst"))    # doctest: +SKIP
@@ -341,7 +343,7 @@ class Linker:
 
     @property
     def preparation(self) -> Preparation:
-        """What mentions go through before the linker's own stages."""
+        """The stages that mentions go through before the linker's own."""
         return self._components.preparation
 
     def prepare(
@@ -351,13 +353,13 @@ class Linker:
         contexts: Iterable[str | None] | None = None,
         stages: Iterable[str] | None = None,
     ) -> list[PreparedMention]:
-        """What `link` links in place of mentions, to be looked at and then given to it.
+        """What `link` links in place of mentions: you can inspect it and then pass it to `link`.
 
         Args:
             mentions: Texts.
-            contexts: Where each stands.
-            stages: Those that `link` will be asked for; a name that "loose" or "variants" finds is one where that is
-                on.
+            contexts: The text around each mention.
+            stages: Those that `link` will be given; a text that "loose" or "variants" finds counts as a name if that
+                stage is on.
         """
         return self._components.prepare(mentions, contexts, self._components.chosen_stages(stages))
 
@@ -369,11 +371,11 @@ class Linker:
 
     @property
     def reads_contexts(self) -> bool:
-        """Whether a cross-encoder reads contexts, with the stages that are on by themselves."""
+        """Whether a cross-encoder reads contexts with the default stages."""
         return self._components.reads_contexts(self.settings.stages)
 
     def check_contexts(self, stages: Iterable[str] | None = None) -> None:
-        """Refuse contexts by an `InputError` if none of the stages would read them, as `link` does."""
+        """Raise an `InputError`, as `link` does, if no stage would read contexts."""
         self._components.check_contexts(self._components.chosen_stages(stages))
 
     def exact_matcher(self) -> ExactMatcher:
@@ -396,24 +398,24 @@ class Linker:
         """The ``top_k`` best concepts of each mention, best first.
 
         Equal mentions are linked once. Each mention gets ``top_k`` links, or as many as there are concepts; with
-        look-up alone, those that have the mention as a name. A mention that is blank after normalisation, or of
-        which no search that is on can make anything, gets none. What lies beyond the encoder's longest name is
-        cut off. A composite mention that was split gets the links of each part, one after the other.
+        look-up alone, only the concepts that have the mention as a name. A mention gets none if it is blank after
+        normalisation, or if no search that is on can use it. Mentions longer than the encoder's longest name are
+        truncated. A composite mention that was split gets the links of each part, one part after the other.
 
         Args:
             mentions: Any text, or what `prepare` made of all of them; order and number are kept.
             top_k: From 1.
             contexts: The text around each mention, read by the cross-encoder and, if short forms are looked for, for
-                their definitions; None where there is none.
+                their definitions; None for a mention without one.
             stages: Those to use, of `stages`; unset: those of the settings.
-            expected_types: Semantic types or UMLS groups that the mentions more likely have: of equal scores, concepts
-                of these come first. Nothing is left out; see `only` for that.
+            expected_types: Semantic types or UMLS groups that the mentions are more likely to have: among equal scores,
+                concepts of these come first. Nothing is left out; see `only` for that.
             no_concept_below: Confidence below which there is no such concept: the mention gets no link. Unset: as in
                 the settings, if the linker is calibrated for the stages.
 
         Raises:
-            InputError: a mention is not text, ``top_k`` is less than 1, contexts do not fit the mentions or are read by
-                no stage, there is no such semantic type.
+            InputError: a mention is not text, ``top_k`` is less than 1, contexts do not fit the mentions or no stage
+                reads them, or there is no such semantic type.
             ConfigError: there is no such stage, or the linker does not have it; or ``no_concept_below`` was given and
                 the linker is not calibrated for the stages.
 
@@ -449,14 +451,14 @@ class Linker:
         expected_types: str | Iterable[str] | None = None,
         no_concept_below: float | None = None,
     ) -> Explanation:
-        """Why `link` answers as it does: which name, by which stage, with which scores; and what came close.
+        """Why `link` answers as it does: by which name and stage, with which scores; and what came close.
 
         A composite mention that was split is explained part by part.
 
         Args:
             mention: One mention.
             top_k: As in `link`.
-            near_misses: Concepts behind the answer that are shown too, if the candidates have so many.
+            near_misses: How many concepts after the answer are shown too, if there are so many candidates.
             context: As in `link`.
             stages: As in `link`.
             expected_types: As in `link`.
@@ -481,12 +483,12 @@ class Linker:
         )
 
     def threshold_for(self, precision: float, *, certainty: float | None = None) -> float:
-        """The confidence at which so large a share of the answers is right, on the mentions that it was calibrated on.
+        """The confidence at or above which this share of answers was right, on the mentions that it was calibrated on.
 
         Args:
-            precision: Above 0, up to 1.
-            certainty: With which it is so large, from 0.5; see `onoma.linking.tuning.tune_linker`, whose certainty does
-                not count here.
+            precision: The share, above 0, up to 1.
+            certainty: How certain it is that the share is so large, from 0.5; see `onoma.linking.tuning.tune_linker`,
+                whose certainty does not apply here.
 
         Raises:
             ConfigError: the linker is not calibrated.
@@ -499,11 +501,11 @@ class Linker:
 
     @property
     def development_confidence(self) -> float | None:
-        """Mean confidence of the answers to the mentions that it was calibrated on, those that it gives now.
+        """Mean confidence of the answers that it now gives to the mentions that it was calibrated on.
 
-        What it answers below its least confidence is left out, as where it links. Other mentions whose mean lies far
-        from this are unlike them. Unset: it has no confidence, see `is_calibrated`, gives none of these answers, or
-        others, as some names are left out (`only`, `without`).
+        Answers below its least confidence are left out, as in linking. Mentions whose mean is far from this one are
+        unlike those. Unset: it has no confidence (see `is_calibrated`), gives none of these answers, or gives others
+        because some names are left out (`only`, `without`).
         """
         confidence = self._components.confidence
         if confidence is None or not self.is_calibrated or self._components.entries is not None:
@@ -513,7 +515,8 @@ class Linker:
     def runs(
         self, mentions: Iterable[str], *, contexts: Iterable[str | None] | None = None, top_k: int
     ) -> Iterator[tuple[list[Question], Run]]:
-        """The stages of the settings over distinct mentions, some at a time: for those who learn from what is between.
+        """Run the stages of the settings over distinct mentions, some at a time, for code that learns from intermediate
+        results.
 
         Args:
             mentions: Any text; blank ones are left out.

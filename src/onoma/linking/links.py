@@ -1,4 +1,4 @@
-"""The answer to a mention, and what anything that links can do."""
+"""The answer to a mention, and the protocol of anything that links."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from onoma.errors import InputError, check_several, whole_number
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One concept that a mention may mean. ``dataclasses.asdict`` gives it ready for JSON.
+    """One concept that a mention may mean. ``dataclasses.asdict`` makes it ready for JSON.
 
     Attributes:
         concept_id: The user's own code.
         preferred_name: Of the concept, as the terminology spells it.
-        matched_name: The concept's name that the mention came nearest to, as the terminology spells it.
-        score: What the ranking used, to six decimals; 1.0 where look-up found the mention. Else the cosine similarity
-            of mention and matched name, -1..1, where one search is on; see `onoma.linking.fusion` for two, and
+        matched_name: The concept's name nearest to the mention, as the terminology spells it.
+        score: What the ranking used, to six decimals; 1.0 if look-up found the mention. Otherwise, with one search, the
+            cosine similarity of mention and matched name, -1..1; see `onoma.linking.fusion` for two searches, and
             `onoma.linking.prior` and `onoma.linking.reranking` for what these stages make of it.
-        rank: 1 for the best; of a composite mention that was split, the best of each part.
-        confidence: Probability that the first link is right; unset for others, and where the linker is not calibrated.
-        read_as: What was linked in place of the mention: the preferred name of the concept whose code it is; it without
-            strengths, with its short forms replaced and misspelt words put right; or one of its parts. Unset where that
-            is the mention itself.
+        rank: 1 for the best; in a composite mention that was split, for the best of each part.
+        confidence: Probability that the first link is right; unset for the others, and if the linker is not calibrated.
+        read_as: What was linked in place of the mention: the preferred name of the concept whose code it is; the
+            mention without strengths, with short forms replaced and misspelt words corrected; or one of its parts.
+            Unset if that is the mention itself.
 
     Example:
         >>> from dataclasses import asdict

@@ -1,12 +1,12 @@
-"""Mentions made ready to be linked: codes read, strengths left out, short forms replaced, misspelt words mended, split.
+"""Prepare mentions for linking: read codes, leave out strengths, replace short forms, correct misspelt words, split.
 
-These are the stages before all others of a linker (`Linker.preparing`), each off unless it is asked for. A mention that
-is a **code** of a concept is read as its preferred name, and goes through no other; else
+These stages come before all others of a linker (`Linker.preparing`). Each is off by default. A mention that is a
+**code** of a concept is read as its preferred name, and goes through no other of these stages. For all other mentions,
 
 1. **strengths** and dose forms of drugs are left out;
 2. **short forms** are replaced by what the mention's context defines, then by what a table says;
-3. **misspelt words** are put right by the words of the linker's names;
-4. **composites** are split into the names that they stand for; each is linked by itself.
+3. **misspelt words** are corrected, by the words of the linker's names;
+4. **composites** are split into the names that they stand for; each is linked separately.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class PreparedMention:
 
     Attributes:
         original: The mention as it was given.
-        text: Without strengths, its short forms replaced and its misspelt words put right; the original where there
-            were none.
+        text: The mention without strengths, with its short forms replaced and its misspelt words corrected; the
+            original if it has none.
         parts: The names it stands for, at least one; ``(text,)`` unless it was split.
         expansions: Short forms that were replaced, by what, and where that was defined.
         context: The text around the mention, as it was given.
         corrections: Misspelt words, and what they were read as; of long forms too.
-        without_strengths: What is left of the mention without strengths and dose forms; unset: nothing was left out.
+        without_strengths: The mention without strengths and dose forms; unset: nothing was left out.
         code: The code of the concept whose preferred name the text is; unset: the mention was not read as a code.
     """
 
@@ -52,32 +52,32 @@ class PreparedMention:
 
     @property
     def is_changed(self) -> bool:
-        """Whether anything is linked but the mention itself."""
+        """Whether anything other than the mention itself is linked."""
         return self.parts != (self.original,)
 
     def by_part(self, links: Sequence[Link]) -> list[tuple[str | None, list[Link]]]:
-        """The links that the mention got, by what was read in its place (``Link.read_as``), parts without any too."""
+        """The mention's links by what was read in its place (``Link.read_as``), including parts without any."""
         read = [None if part == self.original else part for part in self.parts]
         return [(part, [link for link in links if link.read_as == part]) for part in read]
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """Which stages mentions go through before they are linked; each is off unless it is given.
+    """Which stages mentions go through before they are linked; each is off by default.
 
     Attributes:
         table: Definitions of short forms that hold in every text.
         finder: What finds definitions in the context of a mention, one of `onoma.linking.abbreviations.FINDERS`; these
-            go before the table's.
-        composites: Whether composite mentions are split, after all else.
-        spelling: Whether misspelt words are put right, after short forms were replaced; see `onoma.linking.spelling`.
-        strengths: Whether strengths and dose forms of drugs are left out, before all else; see
+            take precedence over the table's.
+        composites: Whether composite mentions are split, after all other stages.
+        spelling: Whether misspelt words are corrected, after short forms were replaced; see `onoma.linking.spelling`.
+        strengths: Whether strengths and dose forms of drugs are left out, before short forms are replaced; see
             `onoma.linking.strengths`.
         codes: Whether a mention that is the code of a concept is read as the concept's preferred name.
 
     Raises:
-        ConfigError: there is no such finder, the table is none, or what is on or off is neither.
-        UnavailableError: Ab3P is asked for and not installed.
+        ConfigError: there is no such finder, the table is not one, or a value that must be true or false is neither.
+        UnavailableError: Ab3P is requested and not installed.
 
     Example:
         >>> preparation = Preparation(finder="schwartz-hearst", composites=True)
@@ -129,22 +129,22 @@ class Preparation:
         spelling: Spelling | None = None,
         concept_of_code: Callable[[str], tuple[str, str] | None] | None = None,
     ) -> list[PreparedMention]:
-        """Read codes, leave out strengths, replace short forms, put misspelt words right, split composite mentions.
+        """Read codes, leave out strengths, replace short forms, correct misspelt words, split composite mentions.
 
         Args:
             mentions: Order and number are kept.
-            contexts: Of each mention the text around it: a sentence or the whole document; None where there is none.
-                The marks ``<tgt>`` and ``</tgt>`` are no part of it.
-            is_name: Whether a text is a name of the terminology: nothing is left out of it (see
-                `without_strengths`), it is not put right nor split (see `split_composite`), nor is a short form taken
-                out that it tells together with its long form.
-            spelling: What puts misspelt words right; a linker has one, by its names.
+            contexts: The text around each mention: a sentence or the whole document; None for a mention without one.
+                The marks ``<tgt>`` and ``</tgt>`` are not part of it.
+            is_name: Whether a text is a name of the terminology: from a name nothing is left out (see
+                `without_strengths`), it is not corrected or split (see `split_composite`), and a short form in it is
+                not replaced if it also has the long form.
+            spelling: What corrects misspelt words; a linker has one, made from its names.
             concept_of_code: Code and preferred name of the concept whose code a text is, if there is one; a linker
                 knows.
 
         Raises:
             InputError: a mention or context is not text, or there is not one context for each mention.
-            ConfigError: misspelt words shall be put right, or codes be read, and nothing is given that can.
+            ConfigError: misspelt words are to be corrected, or codes read, and nothing is given that can.
         """
         if self.spelling and spelling is None:
             raise ConfigError("spelling needs the words of a linker's names: prepare mentions with Linker.preparing.")

@@ -1,8 +1,8 @@
-"""How often annotated mentions mean each concept, and what that is worth; see `onoma.linking.prior`.
+"""How often annotated mentions mean each concept, and the weight of that; see `onoma.linking.prior`.
 
-w is the one under which the right concepts of development mentions are most probable, where the probability of a
-candidate is a softmax of ``a s + b log(1 + n)`` and w = b / a (`onoma.linking.likelihood`): with b = 1 that is
-Bayes' rule with the counts, plus one each, as the prior.
+w is the weight under which the right concepts of development mentions are most probable, where the probability of a
+candidate is a softmax of ``a s + b log(1 + n)`` and w = b / a (`onoma.linking.likelihood`): with b = 1 that is Bayes'
+rule with the counts, plus one each, as the prior.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class PriorReport:
-    """What annotated mentions said of how often concepts are meant.
+    """What annotated mentions said about how often concepts are meant.
 
     Attributes:
         n_mentions: All of them, each as often as it counts; of these
@@ -51,13 +51,13 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class CarriedPrior:
-    """Counts brought to another release of the terminology.
+    """Counts carried over to another release of the terminology.
 
     Attributes:
         counts: Of its concepts, int64, shape (C,).
         n_moved: Counts whose concept is gone and whose successor has them now; a mention of several concepts has one
             for each.
-        n_gone: Those whose concept is gone without one.
+        n_gone: Those whose concept is gone without a successor.
     """
 
     counts: RowArray
@@ -66,10 +66,10 @@ class CarriedPrior:
 
 
 def learn_prior_weight(pools: Sequence[LabelledPool]) -> float | None:
-    """The weight w, from the candidates of development mentions: of each its score and log(1 + n), shape (n, 2).
+    """The weight w, from the candidates of development mentions: for each its score and log(1 + n), shape (n, 2).
 
     Returns:
-        ``None`` if they do not show that counts, or scores, are good for anything.
+        ``None`` if they do not show that counts, or scores, are of any use.
     """
     weights = maximise_likelihood(pools)
     if weights is None or not weights.all():
@@ -83,11 +83,11 @@ def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:
     Args:
         dictionary: Of the linker.
         mentions: As `onoma.pairs.mentions.read_mentions` gives them, with or without a column ``count``. Several codes
-            divided by ``|`` count for each of their concepts; a mention of no concept, or of an unknown one, counts for
-            none.
+            separated by ``|`` count for each of their concepts; a mention of no concept, or of an unknown one, counts
+            for none.
 
     Raises:
-        InputError: none is of a concept that the linker has, or this is no table of mentions.
+        InputError: none is of a concept that the linker has, or this is not a table of mentions.
     """
     check_mentions(mentions)
     counted = _counted(mentions)
@@ -137,9 +137,9 @@ def carry_prior(
         counts: Of the concepts of ``before``.
         before: Names and concepts of the linker.
         after: Of the new release.
-        successors: Of concepts that are gone, the code of the one that took their place (`Terminology.successors`): it
-            has their counts too. Those of concepts without a successor are left out. One whose alternative codes
-            changed (``a``, now ``a|b``) keeps its counts, if its codes are those of one concept.
+        successors: For concepts that are gone, the code of their successor (`Terminology.successors`), which also gets
+            their counts. Those of concepts without a successor are left out. A concept whose alternative codes changed
+            (``a``, now ``a|b``) keeps its counts, if its codes are those of one concept.
     """
     row_of = {code: row for row, code in enumerate(after.concept_ids)}
     carried, n_moved, n_gone = np.zeros(len(row_of), np.int64), 0, 0

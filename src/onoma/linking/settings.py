@@ -23,13 +23,13 @@ DEFAULT_STAGES: tuple[Stage, ...] = ("exact", "variants", "dense")
 
 
 class LinkerSettings(BaseModel):
-    """Settings of a linker; each has a default, so that none needs to be given.
+    """Settings of a linker; each has a default.
 
     Attributes:
-        stages: What is on where nothing else is asked for, in the order of `STAGES`.
-        pool: Where two searches are fused: the best texts of each that are candidates.
-        weights: Of the searches' scores, learned, from 0, with the sum 1. Unset: reciprocal ranks are fused.
-        prior_weight: How much it counts how often a concept is meant, learned (`onoma.linking.prior`). Unset: nothing.
+        stages: Those that are on by default, in the order of `STAGES`.
+        pool: If two searches are fused: how many of the best texts of each are candidates.
+        weights: Of the searches' scores, learned, from 0, summing to 1. Unset: reciprocal ranks are fused.
+        prior_weight: The weight of how often a concept is meant, learned (`onoma.linking.prior`). Unset: none.
         rerank_weight: Share of the cross-encoder in the final score, learned for this linker. Unset: the one that was
             chosen when the cross-encoder was trained.
         calibration: What `onoma.linking.calibration.Calibration.to_json` gave; unset: there is no confidence.
@@ -37,7 +37,7 @@ class LinkerSettings(BaseModel):
         no_concept_below: Confidence below which a mention is answered with "no such concept".
 
     Raises:
-        ConfigError: there is no such setting, or a value cannot be.
+        ConfigError: there is no such setting, or a value is not allowed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,10 +78,10 @@ class LinkerSettings(BaseModel):
 
     @classmethod
     def open(cls, folder: str | Path) -> LinkerSettings:
-        """What `save` wrote.
+        """Read what `save` wrote.
 
         Raises:
-            InputError: this is no path.
+            InputError: this is not a path.
             DamagedArtifactError: the file cannot be read.
         """
         file = checked_path(folder) / SETTINGS_FILE
@@ -96,23 +96,23 @@ class LinkerSettings(BaseModel):
 
     @property
     def look_ups(self) -> tuple[Stage, ...]:
-        """Those of the stages that look a mention up, in other ways to write it too; none if none does."""
+        """Those of the stages that look a mention up, including by other spellings; none if none does."""
         if not any(stage in LOOK_UPS for stage in self.stages):
             return ()
         return tuple(stage for stage in self.stages if stage in (*LOOK_UPS, "variants"))
 
     def of_first_stages(self) -> LinkerSettings:
-        """Look-up and searches alone, without what orders or withholds their answers: prior, reranker, threshold."""
+        """Look-up and searches alone, without what reorders or withholds their answers: prior, reranker, threshold."""
         stages = tuple(stage for stage in self.stages if stage not in _ORDERING)
         return self.replaced(stages=stages, no_concept_below=None)
 
     def replaced(self, **changes: Any) -> LinkerSettings:
         """These settings with some changed, checked.
 
-        A calibration of which the scores become others, by other weights, is dropped, unless ``changes`` has one.
+        A calibration is dropped if other weights change its scores, unless ``changes`` has one.
 
         Raises:
-            ConfigError: a value that cannot be.
+            ConfigError: a value is not allowed.
         """
         changed = type(self).model_validate({**self.model_dump(), **changes})
         if "calibration" in changes or self._scores_as(changed):

@@ -1,4 +1,4 @@
-"""Learn from development mentions how searches are fused, what frequency and a cross-encoder count for, what to trust.
+"""Learn from development mentions how to fuse searches, the weights of counts and of a cross-encoder, and confidences.
 
 What is reported of the learned settings is measured by cross-validation: each mention is linked with weights, and given
 a confidence, that were learned from other texts. What is kept is learned from all.
@@ -41,34 +41,35 @@ WithPrior: TypeAlias = Literal["no", "if better", "yes"]
 
 @dataclass(frozen=True)
 class TuningReport:
-    """What tuning learned, and what that comes to.
+    """What tuning learned, and how well it works.
 
     Attributes:
-        stages: That are on now.
+        stages: Those that are on now.
         n_mentions: Development mentions; of them
         n_distinct: distinct in text and concept,
-        n_no_concept: said to mean no concept,
+        n_no_concept: annotated as meaning no concept,
         n_unknown: of concepts that the linker does not have: no answer to them can be right.
         unknown: Some codes of these.
-        accuracy: By what was tried. "before" are the settings that were there, "after" the new ones, cross-validated.
-            Of two searches each alone, both by reciprocal ranks, and both by `BY_WEIGHTS`.
+        accuracy: By what was tried. "before" are the earlier settings, "after" the new ones, cross-validated. For two
+            searches: each alone, both by reciprocal ranks, and both by `BY_WEIGHTS`.
         weights: Of the searches, if two are on.
         calibration: How well confidences hold, by cross-validation; unset if there is none.
-        no_concept_below: Confidence that an answer now needs, if a precision was wished.
+        no_concept_below: Confidence that an answer now needs, if a precision was requested.
         prior: What was counted, if mentions were given for that.
-        n_counted_too: Development mentions of known concepts that stand among those in text and concept; what counts
-            are worth is learned from texts that others share, and holds where later mentions share as many.
-        may_be_counted: Whether the linker's earlier counts are of each concept at least as many as the development
-            mentions mean it: they would be if these were counted, and what counts are worth is then learned wrongly.
-        prior_weight: What it counts for, if the stage "prior" is on.
-        rerank_weight: Share of the cross-encoder in the final score, if the stage "rerank" is on. Unset although it is:
-            the mentions show nothing of it, and it has the one that its training chose.
+        n_counted_too: Development mentions of known concepts that are, in text and concept, also among those counted.
+            The weight of counts is learned with these, and holds if later mentions include as many.
+        may_be_counted: Whether the linker's earlier counts of each concept are at least as high as the development
+            mentions give. They are if these mentions were counted, and the weight of counts is then learned wrongly.
+        prior_weight: The weight of counts, if the stage "prior" is on.
+        rerank_weight: Share of the cross-encoder in the final score, if the stage "rerank" is on. Unset although it is
+            on: the mentions show nothing about it, and it keeps the share that its training chose.
         without_contexts: Whether a cross-encoder that is on reads contexts, and there were none.
         answers_nil: Whether a cross-encoder that is on may answer that no concept is meant.
-        are_concepts: Those of `NO_CONCEPT` that mentions have and the linker has as concepts: they mean these.
+        are_concepts: Words of `NO_CONCEPT` that mentions have and that are codes of the linker's concepts: they mean
+            these.
         mentions_fingerprint: Of the development mentions, see `onoma.pairs.mentions.mentions_fingerprint`.
-        other_forms: Unknown codes that the linker has in another form (`onoma.codes.other_forms`), and those.
-        trained_on: What in the linker was trained on these very mentions, so that they say too much good of it.
+        other_forms: Unknown codes that the linker has in another form (`onoma.codes.other_forms`), and these forms.
+        trained_on: What in the linker was trained on these very mentions, so that results on them are too good.
     """
 
     stages: tuple[Stage, ...]
@@ -95,7 +96,7 @@ class TuningReport:
 
     @property
     def better_alone(self) -> Stage | None:
-        """The search that alone has more mentions right than both together, if one has."""
+        """The search that alone is right for more mentions than both together, if there is one."""
         fused = self.accuracy.get(BY_WEIGHTS)
         if fused is None:
             return None
@@ -118,33 +119,34 @@ def tune_linker(
     database: str | None = None,
     progress: CountProgress | None = None,
 ) -> TuningReport:
-    """Learn a linker's settings and put them into its folder, the other files of which are neither read nor copied.
+    """Learn a linker's settings and write them to its folder, whose other files are neither read nor copied.
 
     Args:
         linker: The folder.
-        mentions: Columns ``mention`` and ``concept_id`` (`onoma.pairs.mentions.read_mentions`). Several codes divided
-            by ``|`` are all right; `NO_CONCEPT` stands for none. They must not be what is reported on later. A column
-            ``context`` is for a cross-encoder that reads contexts.
-        prior: Other annotated mentions, of the same columns, and ``count`` where a row counts more often than once,
-            that say how often each concept is meant (`onoma.linking.prior`); unset: what the linker has stays.
-        stages: That shall be on; unset: as they are, but that the stage "prior" is on where it is known how often
-            concepts are meant and more mentions are right with it than without, and else off.
+        mentions: Columns ``mention`` and ``concept_id`` (`onoma.pairs.mentions.read_mentions`). Several codes separated
+            by ``|`` are all right; `NO_CONCEPT` stands for none. These must not be the mentions that you report results
+            on. A column ``context`` is for a cross-encoder that reads contexts.
+        prior: Other annotated mentions, with the same columns, and ``count`` if a row counts more than once, that show
+            how often each concept is meant (`onoma.linking.prior`); unset: the linker's counts stay.
+        stages: Those to switch on; unset: as they are, except that the stage "prior" is on if counts are known and more
+            mentions are right with it than without, and off otherwise.
         calibrate: Whether to fit confidences.
         method: See `Calibration.fit`.
-        wished_precision: From now on answer "no such concept" below the confidence that reaches it.
-        certainty: How certain it shall be, of each threshold by itself, that the precision is so high, from 0.5, e.g.
-            0.95. Unset: it is reached on these mentions, by chance too, so that others may fall short of it.
+        wished_precision: From now on answer "no such concept" below the confidence that reaches this precision.
+        certainty: How certain it must be, for each threshold by itself, that the precision is so high, from 0.5, e.g.
+            0.95. Unset: the precision is reached on these mentions, perhaps by chance, so that others may fall short of
+            it.
         n_folds: Of cross-validation, from 2.
-        database: Of a linker with its vectors in PostgreSQL, see `Linker.open`.
-        progress: Called with mentions linked so far and in all.
+        database: For a linker with its vectors in PostgreSQL, see `Linker.open`.
+        progress: Called with the numbers of mentions linked so far and in all.
 
     Raises:
-        InputError: a precision or certainty that cannot be, no tables of mentions, too few mentions, or too few whose
-            answers are right, or wrong, to fit confidences; or the stage "prior" is asked for and they show no use of
-            it; or nothing reads the contexts.
-        ConfigError: the prior holds all of the mentions, an option has a value it cannot have, or a stage is wanted
-            that the linker does not have.
-        ArtifactError: the folder is no linker, or damaged, or another process has changed it meanwhile.
+        InputError: a precision or certainty is not allowed, these are not tables of mentions, there are too few
+            mentions, or too few whose answers are right, or wrong, to fit confidences; or the stage "prior" is
+            requested and they show no use for it; or nothing reads the contexts.
+        ConfigError: the prior contains all of the mentions, an option has a value that is not allowed, or a stage is
+            requested that the linker does not have.
+        ArtifactError: the folder is not a linker, is damaged, or was changed by another process meanwhile.
         OnomaError: the linker cannot be opened, see `Linker.open`.
     """
     wish = _checked_wish(wished_precision, certainty, calibrate=calibrate)

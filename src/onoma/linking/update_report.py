@@ -19,22 +19,23 @@ _MANY_REMOVED, _REMOVED_SHARE = 20, 0.05
 
 @dataclass(frozen=True, eq=False)
 class UpdateReport:
-    """What an update did; ``str()`` is a text for a person.
+    """What an update did; ``str()`` is a text for people.
 
     Attributes:
         linker: The linker that was updated.
-        out: Where the new one lies; the same folder unless another was asked for.
-        is_current: The linker was of this terminology already, and nothing was done.
-        n_concepts: That can be an answer, before and after; so
-        n_texts: distinct normalised names.
+        out: The folder of the new one; the same unless another was given.
+        is_current: The linker already had this release, and nothing was done.
+        n_concepts: Concepts that can be an answer, before and after;
+        n_texts: likewise distinct normalised names.
         n_kept: Texts that both have.
         n_encoded: Texts that were encoded; 0 without an encoder. All new ones, and see `onoma.linking.known_vectors`.
         n_unread: Texts that the encoder cannot read, which have no vector; unset: without an encoder.
-        n_nameless: Active concepts that cannot be an answer, as they have no name.
+        n_nameless: Active concepts that cannot be an answer, because they have no name.
         concepts: What became of concepts, see `onoma.linking.concept_changes`.
         counts: Of each kind of change, zero included.
         is_tuned: Settings were learned with the names of an earlier release.
-        prior: What became of how often concepts are meant; unset: the linker does not know, or nothing was done.
+        prior: What became of the counts of how often concepts are meant; unset: the linker has none, or nothing was
+            done.
         answers: What changed for mentions, if any were given.
         seconds: Wall time.
     """

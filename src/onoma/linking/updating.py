@@ -1,19 +1,20 @@
-"""Bring a linker to another release of its terminology: what is new is encoded, what is gone goes.
+"""Update a linker to another release of its terminology: new names are encoded, names that are gone are removed.
 
-The outcome is what `build_linker` makes of the new release with the linker's own options, file by file: all that
-depends on all names (look-up, n-grams, facts, index) is made anew, by the same function, and the vector of a text that
-was known is copied. Not the same are
+The result is what `build_linker` makes of the new release with the linker's own options, file by file: everything that
+depends on all names (look-up, n-grams, facts, index) is made anew by the same function, and the vectors of known texts
+are copied. What differs is
 
-* the last bits of vectors: an encoder rounds by the batch that a name is in, some 1e-7, and batches differ;
-* the table of vectors that lie in PostgreSQL, which is a new one, and its graph, which pgvector draws at random;
-* what is said of an index of vectors that are not in fp32. How far these are from the encoder's can be measured only
-  where the encoder's are; ``index.json`` therefore has the lower of each two figures, the earlier linker's and that
-  against the stored vectors.
+* the last bits of vectors: an encoder's rounding, about 1e-7, depends on the batch that a name is in, and batches
+  differ;
+* for vectors in PostgreSQL, the table, which is a new one, and its graph, which pgvector draws at random;
+* what is reported of an index of vectors that are not in fp32. How far these are from the encoder's can be measured
+  only if the encoder's are there; ``index.json`` therefore has the lower of each two figures, the earlier linker's and
+  that against the stored vectors.
 
-Settings stay as they are, and so does how often each concept is meant (`onoma.linking.prior`), by code. What was
+Settings are kept, and so are the counts of how often each concept is meant (`onoma.linking.prior`), by code. What was
 learned for them (weights, confidences; `onoma.linking.tuning`) was learned with the names of the earlier release: it is
-kept, and the report and the manifest say so until the linker is tuned again. So is what became of counts whose concept
-is gone: a way back does not bring them back.
+kept, and the report and the manifest say so until the linker is tuned again. Counts of removed concepts are moved to
+their successors or dropped; updating back does not restore them.
 """
 
 from __future__ import annotations
@@ -79,38 +80,38 @@ def update_linker(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> UpdateReport:
-    """Bring a linker to another release of its terminology; the module says what is made anew and what is copied.
+    """Update a linker to another release of its terminology; the module says what is made anew and what is copied.
 
-    Memory is bounded as in `build_linker`. The old linker is there, whole, until the new one takes its place; whoever
-    has it open goes on with it. (Not where vectors lie in PostgreSQL and the place is the same: the old table is then
-    dropped, and a search in it refused.)
+    Memory is bounded as in `build_linker`. The old linker stays complete until the new one replaces it; anyone who has
+    it open can continue. (Except if vectors are in PostgreSQL and the linker is replaced: the old table is then
+    dropped, and searches in it are refused.)
 
     Args:
         linker: The linker's folder; it is verified, byte by byte.
-        terminology: The other release. Nothing in it says which of two is newer, so that a way back is an update too.
-        out: Where the new linker shall lie; unset: in the place of the old one.
+        terminology: The other release. Nothing in it says which of two is newer, so updating back is an update too.
+        out: Where to write the new linker; unset: in place of the old one.
         encoder: What encodes new texts: the linker's encoder run in another way, such as by torch. Unset: as in the
-            linker. One that is given by its place keeps as many numbers of a vector as the linker's does.
-        precision: To open it in, if it is given by its place; see `open_encoder`. Unset: the linker's.
-        mentions: Texts that were linked before. They are linked by both, as they stand, with the linker's own stages.
-        answered: The code that each mention was answered with then, however it was asked; None or "" for none. Those
-            of concepts that are no answer any more are counted, and listed.
-        database: Of a linker with its vectors in PostgreSQL, see `Linker.open`; the new one's come there too.
+            linker. One given by its place keeps as many numbers of a vector as the linker's does.
+        precision: For opening an encoder given by its place; see `open_encoder`. Unset: the linker's.
+        mentions: Texts that were linked before. Both linkers link them, unprepared, with the linker's own stages.
+        answered: The code that each mention was answered with before, by whatever settings; None or "" for none. Codes
+            of concepts that can no longer be an answer are counted and listed.
+        database: For a linker with its vectors in PostgreSQL, see `Linker.open`; the new one's are stored there too.
         overwrite: Replace a linker at ``out``.
         progress: Called with how many are done, how many there are, and "encoding" (texts, copied ones included) or
             "linking" (distinct mentions).
 
     Raises:
         InputError: there is nothing at one of the places, no name to link to, or a mention is not text.
-        ArtifactError: one of the folders is damaged, of another kind or of a newer format; ``out`` is taken; or the
-            linker was changed by another process meanwhile.
+        ArtifactError: one of the folders is damaged, of another kind or of a newer format; ``out`` is taken; or another
+            process changed the linker meanwhile.
         MismatchError: the encoder is not the linker's, or the terminology has none of the linker's concepts.
         ConfigError: an encoder is given and the linker has none, a precision without an encoder to open, or answers
             without mentions.
         OnomaError: the linker cannot be opened, see `Linker.open`.
 
     Warns:
-        RuntimeWarning: a table that is not needed any more could not be dropped.
+        RuntimeWarning: a table that is no longer needed could not be dropped.
     """
     started = time.perf_counter()
     if answered is not None and mentions is None:
