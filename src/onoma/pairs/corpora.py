@@ -1,15 +1,15 @@
-"""Corpora whose mentions people have annotated, in PubTator's format, as tables of mentions.
+"""Corpora of annotated mentions in PubTator's format, as tables of mentions.
 
-MedMentions, BC5CDR, the NCBI disease corpus, BioRED, NLM-Chem and others come so; specification:
+MedMentions, BC5CDR, the NCBI disease corpus, BioRED, NLM-Chem and others have this format; specification:
 https://www.ncbi.nlm.nih.gov/research/bionlp/Tools/pubtator. A document is its text and its annotations, in UTF-8::
 
     25763772|t|Title
     25763772|a|Abstract
     25763772<tab>0<tab>5<tab>DCTN4<tab>T103<tab>UMLS:C4308010
 
-Places count characters from 0, with one between the passages. A line whose second field begins with a letter is a
-relation ("CID"), which is not read. Composite mentions have a seventh field, or several codes, divided by ``|``,
-``+``, ``,`` or ``;``; the bars in a code of tmVar, as BioRED has them for variants (``c|SUB|A|118|G``), divide none.
+Positions count characters from 0, with one between the passages. A line whose second field begins with a letter is a
+relation ("CID"), which is not read. Composite mentions have a seventh field, or several codes, separated by ``|``,
+``+``, ``,`` or ``;``. The bars within tmVar's codes of variants, as in BioRED (``c|SUB|A|118|G``), separate no codes.
 """
 
 from __future__ import annotations
@@ -88,23 +88,23 @@ def read_corpus(
     strip_prefix: str = "",
     add_prefix: str = "",
 ) -> pl.DataFrame:
-    """The mentions of a corpus, as `onoma.pairs.read_mentions` reads them from a table.
+    """Read the mentions of a corpus, as `onoma.pairs.read_mentions` reads them from a table.
 
-    Mentions of several concepts are left out and counted, as no code alone is right.
+    Mentions of several concepts are left out and counted, because no single code is right.
 
     Args:
         file: In PubTator's format; plain, gzip or alone in a zip.
         reading: Where bad lines go, and the notes. Unset: the first bad line is refused.
-        types: Keep only mentions of these; empty: all.
-        strip_prefix: What to take off the beginning of codes that have it, such as "UMLS:".
-        add_prefix: What to put before codes that have no colon then, such as "MESH:".
+        types: Keep only mentions of these types; empty: all.
+        strip_prefix: Prefix to remove from codes that have it, such as "UMLS:".
+        add_prefix: Prefix for codes that have no colon then, such as "MESH:".
 
     Returns:
         A row for each mention: mention, concept_id ("NIL": of no concept), type, document, start, end (Int64,
         characters of the document), context (the document, with the mention between ``<tgt>`` and ``</tgt>``).
 
     Raises:
-        InputError: no such file, no mention, no mention of a type; under "strict" also where a line is bad.
+        InputError: no such file, no mention, no mention of a type; under "strict" also if a line is bad.
     """
     path = checked_path(file)
     reading = Reading() if reading is None else reading

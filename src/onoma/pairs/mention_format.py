@@ -1,4 +1,4 @@
-"""How files of annotated mentions are written: what the columns of tables are called, and the encoding of text."""
+"""How files of annotated mentions are written: the names of tables' columns, and the encoding of text."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Mentions that people have annotated, read from files.
+"""Annotated mentions, read from files.
 
 Files of mentions are
 
 * tables (``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``) with the columns ``mention`` and ``concept_id``, or others that
-  are named (`onoma.pairs.MentionFormat`); several codes of a mention are divided by ``|``;
-* any other text in the form of BioSyn's queries: a line ``id||mention`` for each, several codes divided by ``|`` or
-  ``+``. Composite mentions, several texts divided by ``|``, or by ``+`` as their codes are, are left out and counted,
-  since they do not say which text means what. Where no ``+`` divides the codes, one divides no text ("CD4+ cell").
-  A second ``||`` is refused: SapBERT's pairs and BioSyn's ``.concept`` files have such lines.
+  you name (`onoma.pairs.MentionFormat`); several codes of a mention are separated by ``|``;
+* any other text in the form of BioSyn's queries: one line ``id||mention`` for each, several codes separated by ``|`` or
+  ``+``. Composite mentions, several texts separated by ``|``, or by ``+`` as their codes are, are left out and counted,
+  because they do not say which text means what. If no ``+`` separates the codes, none separates texts ("CD4+ cell"). A
+  second ``||`` is refused: SapBERT's pairs and BioSyn's ``.concept`` files have such lines.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ def read_mentions(
         file: See the module; plain, gzip or alone in a zip.
         reading: Where bad lines go, the encoding, and the note on composite mentions (`COMPOSITE`). Unset: the first
             bad line is refused.
-        context: A column of a table that says where each mention stands, to be read too; its cells may be empty.
-        cluster: Likewise one that says what each mention is of, such as the document.
-        group: Likewise one by whose values mentions are told apart, such as their section.
-        count: Likewise one of whole numbers, how often each row counts.
-        mention_format: What the columns of a table are called, and the encoding.
+        context: A column with the text around each mention, to be read too; its cells may be empty.
+        cluster: Likewise a column with what each mention is from, such as the document.
+        group: Likewise a column by whose values mentions are distinguished, such as their section.
+        count: Likewise a column of whole numbers: how many times each row counts.
+        mention_format: The names of a table's columns, and the encoding.
 
     Returns:
         Columns ``mention`` and ``concept_id``, whatever the table calls them, and ``context``, ``cluster``, ``group``
-        and ``count`` (Int64) if they were asked for, a row for each annotation.
+        and ``count`` (Int64) if requested, a row for each annotation.
 
     Raises:
-        InputError: the file or a column is missing, columns are named of lines, or, under "strict", a line is bad; or
-            there are no mentions.
-        ConfigError: ``reading`` and ``mention_format`` say another encoding.
+        InputError: the file or a column is missing, columns are named for a file of lines, or, under "strict", a line
+            is bad; or there are no mentions.
+        ConfigError: ``reading`` and ``mention_format`` give different encodings.
     """
     written = mention_format or MentionFormat()
     asked = written.reading("strict")
@@ -91,9 +91,9 @@ def read_mentions(
 
 
 def mentions_fingerprint(mentions: Iterable[str]) -> str:
-    """SHA-256 over the distinct texts, sorted, whatever their case and white space: the same mentions, however often.
+    """SHA-256 over the distinct texts, sorted, ignoring case and white space: the same mentions, however often.
 
-    A text cannot be read from it, as it could be from a mark of each.
+    Unlike hashes of single texts, it reveals none of them.
     """
     texts = {cased_alike(mention) for mention in mentions}
     return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()

@@ -178,7 +178,7 @@ def diff_terminologies(old: str | Path | Terminology, new: str | Path | Terminol
 
     Raises:
         InputError: there is nothing at one of the places.
-        ArtifactError: one is no whole terminology.
+        ArtifactError: one is not a complete terminology.
     """
     started = time.perf_counter()
     before, after = as_terminology(old), as_terminology(new)

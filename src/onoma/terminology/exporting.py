@@ -1,7 +1,6 @@
-"""Exporting a terminology: to a format that other tools read, so that importing the result gives it back.
+"""Export a terminology to a format that other tools read, so that importing the result gives it back.
 
-A format carries what it has a place for; what it has none for is counted in the report. See the module of each format
-in `onoma.terminology.writers`.
+What a format has no place for is counted in the report. See the module of each format in `onoma.terminology.writers`.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class ExportFormat:
 
 @dataclass(frozen=True)
 class ExportReport:
-    """What an export did; ``str()`` is a text for a person.
+    """What an export did; ``str()`` is a text for people.
 
     Attributes:
         format: Name of the format.
@@ -121,12 +120,12 @@ def export_terminology(
 ) -> ExportReport:
     """Write a terminology in some format.
 
-    The same terminology gives the same bytes (a folder also gets a manifest, which says when it was written).
+    The same terminology gives the same bytes (except for a folder's manifest, which says when it was written).
 
     Args:
         terminology: The terminology, or its folder.
         format: One of `export_formats`.
-        out: Where the folder or file shall lie. It appears whole or not at all.
+        out: Where to write the folder or file. It appears complete or not at all.
         on_error: "strict": a value that would break the file ends the export. "skip": such values are left out and
             counted.
         overwrite: Replace an export (of a folder), or a file, at ``out``.
@@ -134,7 +133,7 @@ def export_terminology(
     Raises:
         ConfigError: no such format or policy, or a file whose name says that it is compressed.
         InputError: a terminology without names; under "strict" also a value that the format cannot hold.
-        ArtifactError: ``terminology`` is none, or ``out`` is taken.
+        ArtifactError: ``terminology`` is not one, or ``out`` is taken.
     """
     started = time.perf_counter()
     known = export_formats()

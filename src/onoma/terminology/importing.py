@@ -39,15 +39,15 @@ def _text(name: str) -> str:
 
 @dataclass(frozen=True)
 class ImportReport(TableCounts):
-    """What an import did; ``str()`` is a text for a person. Has the counts of `TableCounts` too.
+    """What an import did; ``str()`` is a text for people. Has the counts of `TableCounts` too.
 
     Attributes:
         format: Name of the format.
         source: What was read.
-        path: Where the terminology lies.
+        path: The terminology's folder.
         n_rejected: Rows left out, listed in ``rejects.parquet`` of the folder.
         rejected: Their number for each reason, most frequent first.
-        notes: Counts of what is no error and worth knowing.
+        notes: Counts of what is not an error but worth knowing.
         seconds: Wall time.
     """
 
@@ -85,15 +85,15 @@ def import_terminology(
 
     Args:
         format: One of `onoma.terminology.known_formats`.
-        source: What the format says that SOURCE is: a file, a folder, or a name it knows.
-        out: Where the folder shall lie. It appears whole or not at all.
+        source: What the format calls SOURCE: a file, a folder, or a name it knows.
+        out: Where to write the folder. It appears complete or not at all.
         on_error: "strict": the first bad row ends the import. "skip": bad rows are left out, counted, and listed in
             ``rejects.parquet``.
         overwrite: Replace a terminology at ``out``.
         options: Of the format, as text or typed.
-        licence: Under which it may be used, in SPDX's words or your own: what is made of it says so too. Unset: as
-            the source itself says (ontologies do), else as the record beside a file that was fetched says, else that
-            it was not said, and what is usual for the format.
+        licence: The licence for its use, in SPDX's words or your own; what is made of it says so too. Unset: what the
+            source itself says (ontologies do), else what the record beside a fetched file says, else that none was
+            stated, and what is usual for the format.
         progress: Called with (rows done, rows in all or ``None``, what is read).
 
     Raises:

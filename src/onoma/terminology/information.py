@@ -1,4 +1,4 @@
-"""What a person wants to know about a terminology before using it."""
+"""What to know about a terminology before using it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class TerminologyInfo:
-    """Figures of a terminology; ``str()`` is a text for a person.
+    """Figures of a terminology; ``str()`` is a text for people.
 
     Attributes:
         n_concepts: In all.
@@ -28,17 +28,17 @@ class TerminologyInfo:
         n_suppressed: Of them suppressed.
         n_distinct_names: Distinct (concept, text) after normalisation "sapbert".
         names_per_concept: Mean of distinct names over concepts with any.
-        concepts_by_names: For each number of distinct names, ascending: how many concepts have just so many.
+        concepts_by_names: For each number of distinct names, ascending: how many concepts have exactly that many.
         n_homonyms: Texts, normalised, that several active concepts share.
         n_relations: Rows.
         n_definitions: Rows.
         n_cross_references: Rows.
-        languages: Names for each language, most frequent first; so the following.
+        languages: Names for each language, most frequent first; likewise the following.
         sources: Names for each source.
         term_types: Names for each term type.
         semantic_types: Concepts for each semantic type.
         relations: Rows for each relation.
-        cross_references: Rows for each vocabulary that is referred to: what stands before the code's colon.
+        cross_references: Rows for each vocabulary that is referred to: the part of the code before the colon.
         origins: What it was read from, with licences, see `onoma.artifacts.origins_of`.
     """
 

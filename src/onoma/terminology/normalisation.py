@@ -141,7 +141,7 @@ def normalise(text: str, preset: str = "sapbert") -> str:
 
     Raises:
         ConfigError: there is no such preset.
-        InputError: the text is none, as a missing value of a table.
+        InputError: the text is not a string, such as a missing value of a table.
 
     Source:
         "sapbert": Liu et al. 2021, appendix on data preparation (lower-cased names). "biosyn": Sung et al. 2020

@@ -1,10 +1,10 @@
-"""Finding concepts by code or name.
+"""Find concepts by code or name.
 
 Upper and lower case do not matter (ß is ss, the two letters i of Turkish are one, and so are the two small sigmas of
-Greek), nor does white space around the query. Where the query is not ASCII, it does not matter either whether accents
-are signs of their own and letters of full width, as names are taken as they are written. Hits come in this order:
-concepts with just that code; those whose code is ``a|b``, of which it is a part; with a cross-reference to just that
-code; with just that name; with a name that begins so; with a name that contains it.
+Greek), nor does white space around the query. If the query is not ASCII, accents as characters of their own and letters
+of full width do not matter either, because names are kept as they are written. Hits come in this order: concepts with
+exactly that code; those whose code is ``a|b``, of which it is a part; with a cross-reference to exactly that code; with
+exactly that name; with a name that begins with it; with a name that contains it.
 Within each: active before obsolete, preferred names before others, shorter names before longer, then the order of the
 terminology. A concept comes once, with its best name.
 """
@@ -38,10 +38,10 @@ class SearchHit:
         matched_name: The name that matched (the preferred one if a code did).
         matched_by: "code", "cross-reference", "name" (equal), "prefix" or "substring".
         status: "active" or "obsolete".
-        replaced_by: Code of the concept to use instead; perhaps of another terminology.
-        consider: Codes of which one may be used instead of an obsolete one that none replaces
+        replaced_by: Code of the concept to use instead, which may be in another terminology.
+        consider: Codes of which one may be used instead of an obsolete concept without a successor
             (`Terminology.to_consider`).
-        successor: Of an obsolete one: where ``replaced_by`` leads in the end (`Terminology.successors`).
+        successor: For an obsolete one: where ``replaced_by`` finally leads (`Terminology.successors`).
         is_successor_here: Whether the terminology has that one; ``None``: there is none.
     """
 

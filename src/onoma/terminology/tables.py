@@ -124,7 +124,7 @@ class TableCounts:
     n_cross_references: int
 
     def counts_in_words(self) -> str:
-        """For a person."""
+        """As a text for people."""
         obsolete = f" ({self.n_obsolete:,} of them obsolete)" if self.n_obsolete else ""
         return (
             f"{quantity(self.n_concepts, 'concept')}{obsolete}, {quantity(self.n_names, 'name')}, "
@@ -142,19 +142,19 @@ def write_terminology(
     rejects: pl.DataFrame | None = None,
     overwrite: bool = False,
 ) -> Manifest:
-    """Write a terminology folder, whole or not at all.
+    """Write a terminology folder, completely or not at all.
 
     Args:
-        path: Where it shall lie.
+        path: Where to write it.
         tables: The content; it is checked.
         config: What made it, JSON-serialisable, for the manifest.
         parents: Artefacts it was made from.
         rejects: Rows left out: file, line (1-based, null if none), reason, text.
-        overwrite: Replace a terminology that lies there.
+        overwrite: Replace a terminology at ``path``.
 
     Raises:
-        InputError: the tables do not hold together.
-        ArtifactExistsError: the place is taken.
+        InputError: the tables are inconsistent.
+        ArtifactExistsError: ``path`` is taken.
     """
     check_tables(tables)
     frames: dict[str, pl.DataFrame] = {name: getattr(tables, name) for name in SCHEMAS}
@@ -173,10 +173,10 @@ def write_terminology(
 
 
 def check_tables(tables: TerminologyTables) -> None:
-    """Check columns, types, and that every row number and status is one that can be.
+    """Check columns, types, and that every row number and status is possible.
 
     Raises:
-        InputError: saying which table and column is wrong.
+        InputError: naming the table and column that is wrong.
     """
     for name, schema in SCHEMAS.items():
         frame: pl.DataFrame = getattr(tables, name)
@@ -203,10 +203,10 @@ def check_tables(tables: TerminologyTables) -> None:
 
 
 def of_languages(languages: Sequence[str] | None) -> pl.Expr:
-    """Whether a row's ``language`` is one of these; ``en`` takes ``en-GB`` too, but not ``enm``. None: all.
+    """Whether a row's ``language`` is one of these; ``en`` includes ``en-GB``, but not ``enm``. None: all.
 
     Raises:
-        InputError: it is one string and no list.
+        InputError: it is one string instead of a list.
     """
     if languages is None:
         return pl.lit(True)

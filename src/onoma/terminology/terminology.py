@@ -33,7 +33,7 @@ class Concept:
         names: All texts, preferred one first; a text can occur several times (languages, sources, term types).
         semantic_types: As the source calls them.
         status: "active" or "obsolete".
-        replaced_by: Code of the concept to use instead; perhaps of another terminology.
+        replaced_by: Code of the concept to use instead, which may be in another terminology.
     """
 
     concept_id: str
@@ -46,7 +46,7 @@ class Concept:
 
 @dataclass(frozen=True)
 class Terminology:
-    """A terminology folder; nothing but its manifest is read before it is asked for.
+    """A terminology folder; only its manifest is read at once, everything else when needed.
 
     Make one with `Terminology.open`. Row numbers are positions in the tables, see `onoma.terminology.tables`.
 
@@ -55,7 +55,7 @@ class Terminology:
         manifest: What it says about itself.
 
     Raises:
-        MismatchError: a table is asked for, and the folder was replaced since it was opened.
+        MismatchError: a table is needed, and the folder was replaced since it was opened.
     """
 
     path: Path
@@ -67,7 +67,7 @@ class Terminology:
 
         Raises:
             InputError: there is nothing at ``path``.
-            ArtifactError: it is no terminology, a damaged one, or one of a newer format.
+            ArtifactError: it is not a terminology, is damaged, or has a newer format.
         """
         folder = checked_path(path).absolute()
         manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION, in_full=True)
@@ -137,7 +137,7 @@ class Terminology:
         return self._scan("cross_references")
 
     def concept(self, concept_id: str) -> Concept:
-        """The concept of this code.
+        """The concept with this code.
 
         Raises:
             InputError: there is none; the message names one that is spelled alike.
@@ -165,9 +165,9 @@ class Terminology:
         )
 
     def successors(self) -> dict[str, str]:
-        """What to use in place of retired codes: where ``replaced_by`` leads in the end.
+        """What to use in place of retired codes: where ``replaced_by`` finally leads.
 
-        That is an active code, or one that is not of this terminology. Codes that lead to neither are left out.
+        That is an active code, or one that is not in this terminology. Codes that lead to neither are left out.
         """
         concepts = self.concepts().select("concept_id", "status", "replaced_by")
         retired = {code: to for code, _, to in concepts.filter(pl.col("status") != ACTIVE).collect().iter_rows()}
@@ -184,11 +184,11 @@ class Terminology:
         return {code: end for code, end in ends.items() if end is not None}
 
     def to_consider(self) -> dict[str, tuple[str, ...]]:
-        """What may be used in place of retired codes that `successors` lead nowhere, by their relations.
+        """What may be used in place of retired codes that have no entry in `successors`, by their relations.
 
-        These are "consider", SNOMED CT's "possibly_equivalent_to" and others (`onoma.terminology.tables`). A person
-        has to choose: each is right for some of what the retired one was used for. A choice that was retired since
-        stands for what takes its place, or for its own choices.
+        These are "consider", SNOMED CT's "possibly_equivalent_to" and others (`onoma.terminology.tables`). A person has
+        to choose: each is right for some uses of the retired one. A choice that was itself retired later stands for its
+        successor, or for its own choices.
         """
         codes = self.concepts().select("concept_id", "status").with_row_index("row")
         is_choice = pl.col("relation").is_in(CHOICE_RELATIONS)
@@ -223,7 +223,7 @@ class Terminology:
         return {code: others for code, others in found_for.items() if others}
 
     def info(self) -> TerminologyInfo:
-        """What there is to know about it at a glance; see `TerminologyInfo`."""
+        """Its figures at a glance; see `TerminologyInfo`."""
         return gather_information(
             self.concepts(),
             self.names(),
@@ -234,7 +234,7 @@ class Terminology:
         )
 
     def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:
-        """Concepts by code, of their own or of a cross-reference, or name; see `onoma.terminology.search`.
+        """Find concepts by code (their own, or that of a cross-reference) or name; see `onoma.terminology.search`.
 
         Raises:
             InputError: ``text`` is blank, or ``limit`` is less than 1.

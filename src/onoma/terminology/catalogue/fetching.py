@@ -1,16 +1,16 @@
-"""Fetching a vocabulary of the catalogue, checked and recorded.
+"""Fetch a vocabulary of the catalogue, checked and recorded.
 
     from onoma.terminology import fetch
 
     print(fetch("doid", "downloads"))
 
-What shows that the file is the right one: a checksum that the user gives (SHA-256, or the MD5 that some publishers
-print on their page), else the size that the server names. Beside ``doid.obo`` lies ``doid.obo.fetch.json``: from where
-and when it came, size, SHA-256, licence. A second machine that is given this SHA-256 gets the same file or an error.
+The file is checked against a checksum that the user gives (SHA-256, or the MD5 that some publishers print on their
+page), else against the size that the server states. Beside ``doid.obo``, ``doid.obo.fetch.json`` says where it came
+from and when, its size, SHA-256 and licence. Another machine that is given this SHA-256 gets the same file or an error.
 
-Fetched again, the server is asked whether it has a newer version; if not, nothing is downloaded. A file appears whole
-or not at all; one that is there stays until a newer one is whole and checked. One that was not fetched, or was changed
-since, is not touched.
+If a file is fetched again, the server is asked whether it has a newer version; if not, nothing is downloaded. A file
+appears complete or not at all; an earlier one stays until a newer one is complete and checked. A file that was not
+fetched, or was changed since, is not touched.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ class FetchRecord(BaseModel):
 
 @dataclass(frozen=True)
 class FetchReport:
-    """What a fetch did; ``str()`` is a text for a person.
+    """What a fetch did; ``str()`` is a text for people.
 
     Attributes:
         vocabulary: Name in the catalogue.
         path: The file.
-        url: From where, without what may hold keys.
+        url: Where it came from, without anything that may hold keys.
         n_bytes: Of the file.
         sha256: Of the file.
-        is_unchanged: The same file lay there before.
-        n_received: Bytes that came now.
-        resumed_from: Bytes that an earlier, interrupted run had left.
-        n_retries: How often it was tried again.
+        is_unchanged: The same file was there before.
+        n_received: Bytes received now.
+        resumed_from: Bytes kept from an earlier, interrupted run.
+        n_retries: How many times it was retried.
         notes: What is worth knowing.
         import_command: What to do next.
         seconds: Wall time.
@@ -120,22 +120,23 @@ def fetch(
 
     Args:
         name: One of `onoma.terminology.known_vocabularies`.
-        out_folder: Where the file and its record shall lie; made if missing.
+        out_folder: Where to write the file and its record; made if missing.
         url: Another address of it: a mirror, or a release that the catalogue does not have.
-        sha256: What the file must have.
-        md5: The same, where a publisher names that.
+        sha256: The checksum that the file must have.
+        md5: The same as an MD5, if a publisher gives that.
         overwrite: Replace a file that was not fetched, or was changed since.
-        progress: Called with (bytes there, bytes in all or ``None``, what is going on).
+        progress: Called with (bytes there, bytes in all or ``None``, what is being done).
         timeout_s: Longest silence of the server.
         n_retries: Attempts after a failure that brought nothing new.
         first_wait_s: Pause before the first of them; it doubles each time.
 
     Raises:
-        ConfigError: no such vocabulary, an address or checksum that cannot be one, or the folder's name is a dash.
-        UnavailableError: it is got by hand, or the server cannot be reached, refuses or fails; says what to do.
-        InputError: what came is not the file: another checksum, a web page; or the disk cannot take it; or
-            ``out_folder`` is no path.
-        ArtifactExistsError: a file lies there that was not fetched, or was changed since.
+        ConfigError: no such vocabulary, an impossible address or checksum, or the folder's name is a dash.
+        UnavailableError: it must be obtained by hand, or the server cannot be reached, refuses or fails; says what to
+            do.
+        InputError: what came is not the file (another checksum, a web page), the disk cannot take it, or ``out_folder``
+            is not a path.
+        ArtifactExistsError: there is a file that was not fetched, or was changed since.
     """
     started = time.perf_counter()
     entry = get_vocabulary(name)

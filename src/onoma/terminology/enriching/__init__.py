@@ -1,19 +1,19 @@
-"""Synonyms of other terminologies for the concepts of one's own.
+"""Add synonyms from other terminologies to your own concepts.
 
-A list of local codes often has one name for each, and people call things otherwise. Where a concept of another
-terminology is one of one's own (`onoma.terminology.enriching.matching` says when), its other names are added to that
-concept, with their source (where nobody said it, the name of the folder). Nothing else changes: no concept, code,
-relation or definition is added, and preferred names stay. Left out:
+A list of local codes often has one name for each, and people use other words. If a concept of another terminology
+matches one of yours (`onoma.terminology.enriching.matching` says when), its other names are added to yours, with their
+source (the name of the folder, if no source is given). Nothing else changes: no concept, code, relation or definition
+is added, and preferred names stay. Left out:
 
-* concepts of the other terminology that stand for several of one's own, or are met only by a code to which several
-  concepts refer (counted);
+* concepts of the other terminology that match several of yours, or match only by a code to which several concepts refer
+  (counted);
 * synonyms that the other terminology calls broad, narrow or related: they mean something else;
-* names that one's own terminology has already, for this active concept or another, in use or suppressed, and names that
-  differ from one of another concept only in what is set aside for ``words``;
-* names that would come to several concepts. Of two terminologies that have a name the first decides where it belongs.
+* names that your terminology already has, for this active concept or another, in use or suppressed, and names that
+  differ from one of another concept only in what ``words`` ignores;
+* names that would go to several concepts. If two terminologies have a name, the first decides where it belongs.
 
-A concept may be matched by several of another terminology, as by its names it is both. Names that were added match
-nothing further. Retired concepts, one's own too, and suppressed names of the others play no part.
+A concept may match several of another terminology, if its names do. Added names match nothing further. Retired
+concepts, including your own, and suppressed names of the others are ignored.
 """
 
 from __future__ import annotations
@@ -63,15 +63,14 @@ it was used, which it is not if it stands for several; the names that it gave.""
 
 @dataclass(frozen=True)
 class EnrichingPart:
-    """What one terminology gave.
+    """What one terminology contributed.
 
     Attributes:
         path: Its folder.
-        n_matched: Own concepts that one of its concepts stands for.
-        n_matched_by: As many as each kind of evidence says first, in the order of `EVIDENCE`.
-        n_ambiguous: Its concepts that stand for several own ones, and gave nothing.
-        n_shared: Its concepts that nothing but a cross-reference of several concepts to one code says to be own ones;
-            they gave nothing.
+        n_matched: Own concepts that match one of its concepts.
+        n_matched_by: Their number by the kind of evidence that decided, in the order of `EVIDENCE`.
+        n_ambiguous: Its concepts that match several own ones, and gave nothing.
+        n_shared: Its concepts that match only by a code to which several concepts refer; they gave nothing.
         n_added: Names added from it.
     """
 
@@ -85,19 +84,19 @@ class EnrichingPart:
 
 @dataclass(frozen=True)
 class EnrichReport:
-    """What was added; ``str()`` is a text for a person.
+    """What was added; ``str()`` is a text for people.
 
     Attributes:
-        path: Where the enriched terminology lies.
+        path: The folder of the enriched terminology.
         parts: The terminologies that gave names, in their order.
         n_concepts: Own concepts, as many as before.
-        n_enriched: Of them those that got a name.
-        n_names: Names, as they are now.
-        n_added: Of them new.
-        n_contested: Names that were not added, as they would have come to several concepts.
-        n_inexact: Names that were not added, as the others call them broad, narrow or related.
-        matches: Which concepts were taken for which, a row each, columns `MATCHES`: by the order of own concepts, then
-            of terminologies, then of their concepts.
+        n_enriched: Of these, those that got a name.
+        n_names: Names there are now.
+        n_added: Of these, the new ones.
+        n_contested: Names that were not added, because they would have gone to several concepts.
+        n_inexact: Names that were not added, because the others call them broad, narrow or related.
+        matches: Which concepts were matched, a row each, columns `MATCHES`: by the order of own concepts, then of
+            terminologies, then of their concepts.
         seconds: Wall time.
     """
 
@@ -160,24 +159,25 @@ def enrich_terminology(
     """Write a terminology with the synonyms that others have for its concepts; the module says which.
 
     Args:
-        terminology: One's own, or its folder.
-        others: Terminologies that give names, or their folders; of names that say the same the first one's are added.
-        out: Where the enriched folder shall lie. It appears whole or not at all.
-        by: What may say that two concepts are one, some of `EVIDENCE`.
-        languages: BCP 47 tags of the names to add; ``en`` takes ``en-GB`` too, and names whose language nobody said are
-            always taken. Unset: all.
-        vocabularies: Name of a folder to the vocabulary that its codes without a prefix are of, e.g.
-            ``{"ours": "SNOMEDCT"}``, so that cross-references find them. Unset: as the format that it was imported from
-            says, if it does (`onoma.terminology.code_keys`).
+        terminology: Your own, or its folder.
+        others: Terminologies that give names, or their folders; among names that say the same, the first one's are
+            added.
+        out: Where to write the enriched folder. It appears complete or not at all.
+        by: What counts as evidence that two concepts are the same, some of `EVIDENCE`.
+        languages: BCP 47 tags of the names to add; ``en`` includes ``en-GB``, and names without a stated language are
+            always included. Unset: all.
+        vocabularies: Name of a folder to the vocabulary of its codes without a prefix, e.g. ``{"ours": "SNOMEDCT"}``,
+            so that cross-references find them. Unset: as implied by the format that it was imported from, if it is
+            (`onoma.terminology.code_keys`).
         overwrite: Replace a terminology at ``out``.
         progress: Called with (terminologies done, terminologies in all, what is done).
 
     Raises:
-        InputError: there is no other terminology, a folder is given twice, ``out`` lies in one of them, or none of them
-            has a name of a wished language.
-        ConfigError: ``by`` names nothing, or what is not in `EVIDENCE`; a vocabulary is of no folder here, or
+        InputError: there is no other terminology, a folder is given twice, ``out`` is in one of them, or none of them
+            has a name in a requested language.
+        ConfigError: ``by`` names nothing, or what is not in `EVIDENCE`; a vocabulary is given for no folder here, or
             codes are not compared.
-        ArtifactError: a folder is no whole terminology, or ``out`` is taken.
+        ArtifactError: a folder is not a complete terminology, or ``out`` is taken.
     """
     started = time.perf_counter()
     tell = progress or no_progress

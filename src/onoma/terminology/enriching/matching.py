@@ -1,23 +1,23 @@
-"""Which concepts of another terminology are concepts of one's own.
+"""Which concepts of another terminology match your own.
 
-It is asked in this order, until something says so:
+Evidence is searched for in this order, until something decides:
 
 ========  ====================================================================================================
-``name``  They share a name, case and punctuation set aside (preset "loose").
-``words`` They share a name, words' order, number, British spelling and small words set aside too
-          (`onoma.terminology.enriching.lexical_keys`): "Lower limb pains" is "Pain in lower limb". English names,
-          and those whose language nobody said.
-``code``  A cross-reference of the one ("exactMatch", or of no stated kind) leads to the other, or both have one
-          code of one vocabulary. A code that one concept alone says to be its own by "exactMatch" is as its own.
+``name``  They share a name, ignoring case and punctuation (preset "loose").
+``words`` They share a name, also ignoring word order, number, British spelling and small words
+          (`onoma.terminology.enriching.lexical_keys`): "Lower limb pains" is "Pain in lower limb". Only for
+          English names, and those without a stated language.
+``code``  A cross-reference of one ("exactMatch", or of no stated kind) leads to the other, or both have the
+          same code in the same vocabulary. A code that only one concept has by "exactMatch" counts as its own.
 ========  ====================================================================================================
 
-A shared name decides only if one concept alone has it on either side, in whatever language, and a cross-reference only
-if one concept alone has it. A synonym that its ontology calls broad, narrow or related decides nothing. Where one
-code or an "exactMatch" says which concept is which, names and other references that say otherwise do not count (if
-codes are asked). A name of one language is none of another, but "en-GB" is "en", and a name whose language nobody said
-("und") may be of any. Short forms ("MCL", "SCA8") decide nothing, as one stands for many things. Where
-several own concepts are meant, the one that has the other's preferred name is, or else none. Retired concepts and
-suppressed names play no part.
+A shared name decides only if just one concept has it on either side, in whatever language, and a cross-reference only
+if just one concept has it. A synonym that its ontology calls broad, narrow or related decides nothing. If a shared code
+or an "exactMatch" says which concept is which, names and other references that say otherwise do not count (if codes are
+compared). Names in different languages never match, but "en-GB" is "en", and a name without a stated language ("und")
+may be in any. Short forms ("MCL", "SCA8") decide nothing, because one stands for many things. If several own concepts
+match, the one that has the other's preferred name does, or else none. Retired concepts and suppressed names are
+ignored.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Several terminologies into one.
+"""Merge several terminologies into one.
 
-What has the same code is one concept. Of the terminologies that have it, the first (in the order given) says its status
-and ``replaced_by``, and the first that has a name for it says the preferred name; names, semantic types, relations,
-definitions and cross-references of all are united. A name that an earlier terminology has for the concept in the same
-language, of the same source and term type, is not added again; whether it is suppressed, the earlier one says.
-Concepts stand in the order of the terminologies.
+Concepts with the same code become one. The first terminology (in the order given) that has it determines the status and
+``replaced_by``, and the first that has a name for it the preferred name; names, semantic types, relations, definitions
+and cross-references of all are combined. A name is not added again if an earlier terminology has it for the concept in
+the same language, from the same source and with the same term type; the earlier one determines whether it is
+suppressed. Concepts are in the order of the terminologies.
 
-Where one code means different things in two terminologies (two tables that both count 1, 2, 3), a prefix keeps the
-codes of one apart. The report says how many codes were shared, and how many of those have no name in common.
+If a code means different things in two terminologies (two tables that both count 1, 2, 3), a prefix keeps the codes of
+one apart. The report says how many codes were shared, and how many of those have no name in common.
 
-Cross-references join concepts of different codes only if asked to; `onoma.terminology.merging.cross_references` has the
-rules. The concept that stands first names the joined one, and the codes of the others become cross-references
-"exactMatch" to it (source "merge"), so that every code is found again. ``replaced_by`` follows its concept to the new
-code. Relations within one joined concept are left out, and successions that a merge closes to a circle are dropped;
-both are counted.
+Cross-references join concepts with different codes only on request; `onoma.terminology.merging.cross_references` has
+the rules. The first of these concepts gives the joined one its code, and the codes of the others become
+cross-references "exactMatch" to it (source "merge"), so that every code can still be found. ``replaced_by`` follows its
+concept to the new code. Relations within one joined concept are left out, and successions that a merge closes to a
+circle are dropped; both are counted.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _SHOWN_REFUSED = 5
 
 @dataclass(frozen=True)
 class MergedPart:
-    """What one terminology gave.
+    """What one terminology contributed.
 
     Attributes:
         path: Its folder.
         n_concepts: Concepts it has.
-        n_shared: Of them those whose code an earlier one has.
-        n_joined: Of the others those that a cross-reference joined to a concept of another code.
+        n_shared: Of these, those whose code an earlier one has.
+        n_joined: Of the others, those that a cross-reference joined to a concept with another code.
     """
 
     path: Path
@@ -62,14 +62,14 @@ class MergedPart:
 
 @dataclass(frozen=True)
 class MergeReport(TableCounts):
-    """What a merge did; ``str()`` is a text for a person. Has the counts of `TableCounts` too.
+    """What a merge did; ``str()`` is a text for people. Has the counts of `TableCounts` too.
 
     Attributes:
-        path: Where the merged terminology lies.
+        path: The folder of the merged terminology.
         parts: The terminologies, in their order.
         n_shared: Codes that several terminologies have.
-        n_strangers: Of them those with names in several terminologies, and none in common (upper and lower case aside).
-        n_joined: Concepts that became part of one of another code.
+        n_strangers: Of these, those with names in several terminologies, and none in common (ignoring case).
+        n_joined: Concepts that became part of one with another code.
         n_refused: References not followed, because they would have united two concepts of one terminology.
         refused: The first of them: code of the concept, and the code referred to, as it was compared.
         notes: Counts of what else is worth knowing.
@@ -119,26 +119,26 @@ def merge_terminologies(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> MergeReport:
-    """Write several terminologies as one; the module says what becomes of them.
+    """Write several terminologies as one; the module says by which rules.
 
     Args:
-        terminologies: Terminologies, or their folders; the first has the last word.
-        out: Where the merged folder shall lie. It appears whole or not at all.
-        join_by_cross_references: Relations that make one concept of two with different codes: "exactMatch",
-            "closeMatch", "xref", the more trusted first. None: only equal codes do.
+        terminologies: Terminologies, or their folders; the first takes precedence.
+        out: Where to write the merged folder. It appears complete or not at all.
+        join_by_cross_references: Relations that make two concepts with different codes one: "exactMatch", "closeMatch",
+            "xref", the more trusted first. None: only equal codes do.
         match_codes: How the code of a cross-reference finds a concept: "exact", as written; "prefixes", whatever the
             spelling of its prefix, see `onoma.terminology.code_keys`.
-        prefixes: Name of a folder to what its codes shall begin with, e.g. ``{"mine": "MINE:"}``.
-        vocabularies: Name of a folder to the vocabulary that its codes without a prefix are of, e.g.
-            ``{"ours": "MESH"}``: so that "MESH:D009203" finds the concept "D009203". The codes stay as they are. For
-            folders imported from a format with such codes (UMLS, MeSH, ...) it is known.
+        prefixes: Name of a folder to the prefix to put before its codes, e.g. ``{"mine": "MINE:"}``.
+        vocabularies: Name of a folder to the vocabulary of its codes without a prefix, e.g. ``{"ours": "MESH"}``, so
+            that "MESH:D009203" finds the concept "D009203". The codes stay as they are. For folders imported from a
+            format with such codes (UMLS, MeSH, ...) it is known.
         overwrite: Replace a terminology at ``out``.
         progress: Called with (names done, names in all, what is done).
 
     Raises:
-        InputError: there is nothing to merge, a folder is given twice, or ``out`` lies in one of them.
-        ConfigError: an option has a value that it cannot have.
-        ArtifactError: a folder is no whole terminology, or ``out`` is taken.
+        InputError: there is nothing to merge, a folder is given twice, or ``out`` is in one of them.
+        ConfigError: an option has a value that is not allowed.
+        ArtifactError: a folder is not a complete terminology, or ``out`` is taken.
     """
     started = time.perf_counter()
     check_several(terminologies, "terminologies")
