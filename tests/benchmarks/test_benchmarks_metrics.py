@@ -97,7 +97,7 @@ def test_interval_depends_on_seed_alone() -> None:
 
 
 def test_interval_at_the_ends_is_no_point() -> None:
-    """Of resamples that are all alike nothing can be learnt: Wilson's interval, by its formula at the ends."""
+    """Of resamples that are all alike nothing can be learned: Wilson's interval, by its formula at the ends."""
     z = 1.959963984540054
     width = z * z / (10 + z * z)
     assert bootstrap_interval(0, 10, seed=0) == pytest.approx((0.0, width))

@@ -264,7 +264,7 @@ def test_verify_for_programs(place: Path, tmp_path: Path) -> None:
     assert "problem" not in whole
     assert sorted(parent["kind"] for parent in whole["made_from"]) == ["encoder", "terminology"]
     shutil.copytree(place / "linker", tmp_path / "linker")
-    for missing in ("texts.utf8", "encoder/onoma.json"):  # the latter says what the encoder learnt
+    for missing in ("texts.utf8", "encoder/onoma.json"):  # the latter says what the encoder learned
         (tmp_path / "linker" / missing).rename(tmp_path / "aside")
         damaged = onoma("verify", tmp_path / "linker", "--json")
         told = json.loads(damaged.stdout)
@@ -511,12 +511,12 @@ def test_what_is_made_of_a_terminology_tells_its_licence(place: Path, tmp_path: 
     for made, expected in {
         "of-mentions": [f"names of: {own}"],
         "pairs": [f"names of: {own}", f"names of: {base_names}"],
-        "tuned": [f"learnt names of: {base_names}", f"learnt names of: {own}"],
-        "tuned/adapter": [f"learnt names of: {base_names}", f"learnt names of: {own}"],
+        "tuned": [f"learned names of: {base_names}", f"learned names of: {own}"],
+        "tuned/adapter": [f"learned names of: {base_names}", f"learned names of: {own}"],
         "linker": [
-            f"names of: {own}", f"encoder learnt names of: {base_names}", f"encoder learnt names of: {own}"
+            f"names of: {own}", f"encoder learned names of: {base_names}", f"encoder learned names of: {own}"
         ],
-        "reranker": [f"learnt names of: {base_names}", f"learnt names of: {own}"],
+        "reranker": [f"learned names of: {base_names}", f"learned names of: {own}"],
     }.items():  # fmt: skip
         told = [line.strip() for line in run("verify", tmp_path / made).splitlines() if "names of" in line]
         assert told == expected, made
@@ -532,19 +532,19 @@ def test_what_is_made_of_a_terminology_tells_its_licence(place: Path, tmp_path: 
 
 
 def test_verify_tells_what_an_encoder_of_the_catalogue_learnt(place: Path, tmp_path: Path) -> None:
-    """One trained from it too, and a linker's that learnt the names of the linker's terminology."""
+    """One trained from it too, and a linker's that learned the names of the linker's terminology."""
     data = {"vocabularies": ["MeSH (NLM's terms)", "HPO (HPO licence)"], "corpora": ["BC5CDR"]}
     origins = read_manifest(place / "encoder").config["origins"]
     config = {"training": {}, "before": data, "origins": [{**origins[0], "licence": "\x1b[31mours"}]}
     save_encoder(load_packed(place / "base"), tmp_path / "encoder", config=config)
     run("linker", "build", "--terminology", place / "t", "--encoder", tmp_path / "encoder", "-o", tmp_path / "linker")
-    learnt = [
-        "learnt names of: MeSH (NLM's terms), HPO (HPO licence)",
-        "learnt annotated mentions of: BC5CDR",
-        "learnt names of: mine.tsv (table), licence: \ufffd[31mours",
+    learned = [
+        "learned names of: MeSH (NLM's terms), HPO (HPO licence)",
+        "learned annotated mentions of: BC5CDR",
+        "learned names of: mine.tsv (table), licence: \ufffd[31mours",
     ]
-    for folder, expected in (("encoder", learnt), ("linker", [f"encoder {line}" for line in learnt])):
-        told = [line.strip() for line in run("verify", tmp_path / folder).splitlines() if "learnt" in line]
+    for folder, expected in (("encoder", learned), ("linker", [f"encoder {line}" for line in learned])):
+        told = [line.strip() for line in run("verify", tmp_path / folder).splitlines() if "learned" in line]
         assert told == expected
     found = json.loads(run("verify", tmp_path / "linker", "--json"))
     assert found["learnt"] == {"encoder": data}

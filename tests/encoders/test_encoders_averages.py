@@ -214,7 +214,7 @@ def test_what_cannot_be_averaged_is_refused(trained: Callable[..., Path], tmp_pa
 def test_an_average_with_the_base_has_the_origin_of_what_the_base_was_trained_from(
     trained: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """Whichever comes first, and with what each of them learnt."""
+    """Whichever comes first, and with what each of them learned."""
     base = trained("first", 1)
     encoder = load_packed(base)
     with torch.no_grad():

@@ -416,7 +416,7 @@ def test_what_it_was_trained_on_and_its_licence(trained: Path, tmp_path: Path) -
     assert "### Names of 2026AA" in text
     assert row(text, "SHA-256 of mondo.obo") == f"`{'e' * 64}`"
     assert row(text, "annotated mentions read") == "1,234"
-    assert row(text, "sets of annotated mentions that it, its base or its teacher learnt") == "2"
+    assert row(text, "sets of annotated mentions that it, its base or its teacher learned") == "2"
     assert "| licence | CC-BY-4.0 |" in text
     assert "| licence | not said; usually terms |" in text
     assert "| SNOMEDCT\\_US | 2026\\_03 | 9 | SNOMED CT, US Edition | IHTSDO |" in text

@@ -340,7 +340,7 @@ def decoder(folder: Path, kind: str) -> Path:
 
 @pytest.mark.parametrize("kind", ["bert", "llama", "gpt_neox"])
 def test_a_decoder_is_not_pooled_by_its_first_token(tmp_path: Path, kind: str) -> None:
-    """All names would have one vector, and nothing could be learnt."""
+    """All names would have one vector, and nothing could be learned."""
     base = decoder(tmp_path / "base", kind)
     with pytest.raises(InputError, match=r"its first token, by which it pools .* To mend it: pool by the mean"):
         open_encoder(base)

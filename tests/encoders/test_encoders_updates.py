@@ -192,7 +192,7 @@ def test_onoma_mini_is_made_once_and_opened_without_torch(tmp_path: Path, monkey
         "| trained before | on names, 1,400 steps of the recipe onoma-mini, then on mentions and synonyms, 240 of"
         in card
     )
-    assert "| learnt from | the vectors of all-mpnet-base-v2-mentions |" in card
+    assert "| learned from | the vectors of all-mpnet-base-v2-mentions |" in card
     assert "| names of | MeSH (NLM's terms), MONDO (CC BY 4.0)," in card
     assert "| annotated mentions of | BC5CDR, diseases of its training part (public domain, NCBI) |" in card
     base = open_encoder("all-MiniLM-L6-v2", max_tokens=encoder.folder.max_tokens)

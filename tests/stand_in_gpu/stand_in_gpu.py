@@ -3,7 +3,7 @@
 ``pytest -p stand_in_gpu``, with this folder in ``PYTHONPATH``, gives torch for the CPU a device "cuda" that computes on
 the CPU (`stand_in_gpu.cpp`, compiled at each start for the torch that is installed, in some ten seconds). A tensor on
 the wrong device is an error, autocast is that of CUDA, and what asks ``torch.cuda`` finds one card of compute
-capability 9.0. It has no kernels of a GPU's own: nothing is learnt of speed, memory, rounding or several GPUs; our
+capability 9.0. It has no kernels of a GPU's own: nothing is learned of speed, memory, rounding or several GPUs; our
 kernels are passed over, flash
 attention is written down by its definition, and what should be compiled is traced only.
 """

@@ -172,7 +172,7 @@ def test_a_small_task_is_learnt_and_an_encoder_comes_out(base: Path, files: tupl
     assert [line["step"] for line in report.evaluations] == list(range(0, 61, 5))  # once a pass
     assert [step.step for step in steps] == list(range(1, 61))
     assert any("have a right name among their 6 candidates" in line for line in told)
-    assert any(line.startswith(f"{files[0].name}: all of these mentions are learnt from") for line in told)
+    assert any(line.startswith(f"{files[0].name}: all of these mentions are learned from") for line in told)
     assert not run_folder(tmp_path / "e").exists()
 
     encoder = open_encoder(tmp_path / "e")
@@ -196,9 +196,9 @@ def test_a_weight_learnt_beside_dot_products_is_kept_as_what_it_is_beside_cosine
     lengths = [
         np.linalg.norm(encoder.encode(texts, unit_length=False), axis=1).mean() for texts in (data.queries, data.names)
     ]
-    learnt = report.log[-1]["sparse_weight"]
-    assert learnt > 0
-    assert encoder.folder.sparse_weight == pytest.approx(learnt / (lengths[0] * lengths[1]), rel=1e-4)
+    learned = report.log[-1]["sparse_weight"]
+    assert learned > 0
+    assert encoder.folder.sparse_weight == pytest.approx(learned / (lengths[0] * lengths[1]), rel=1e-4)
 
 
 def test_the_weight_goes_with_the_adapter(base: Path, files: tuple[Path, Path], tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_what_is_left_out_is_told(base: Path, files: tuple[Path, Path], tmp_path
     assert report.data["queries"] == 25
     assert "m.txt: 1 composite mentions left out" in told
     assert "m.txt: 1 of 26 mentions are blank after normalisation and left out" in told
-    unknown = "m.txt: 1 of 26 queries mean a concept that the dictionary does not have (d2); nothing is learnt of them"
+    unknown = "m.txt: 1 of 26 queries mean a concept that the dictionary does not have (d2); nothing is learned of them"
     assert f"{unknown}; 1 of their codes has another form in the dictionary: d2 is D2 there" in told
     counted = "m.txt: 25 mentions, 25 different ones, 24 of them of concepts that the dictionary has; of the others"
     assert any(line.startswith(counted) for line in told)

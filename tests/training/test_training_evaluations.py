@@ -192,10 +192,10 @@ def test_widths_count_as_trained_where_a_step_of_it_is_kept(
     base: Path, pairs: PairSet, tmp_path: Path, scored: Callable[..., None]
 ) -> None:
     found = []
-    for name, start, scores in (("learnt", base, (0.1, 0.5)), ("kept", base, (0.5, 0.1)), ("again", None, (0.5, 0.1))):
+    for name, start, scores in (("learned", base, (0.1, 0.5)), ("kept", base, (0.5, 0.1)), ("again", None, (0.5, 0.1))):
         scored(*scores)
-        widths = (8,) if start else (4,)  # the last begins with what has learnt others
-        config = config_for(start or tmp_path / "learnt", steps=1, evaluate_steps=1, keep="best", matryoshka=widths)
+        widths = (8,) if start else (4,)  # the last begins with what has learned others
+        config = config_for(start or tmp_path / "learned", steps=1, evaluate_steps=1, keep="best", matryoshka=widths)
         train_encoder(config, pairs, tmp_path / name, development=[DEVELOPMENT])
         found.append(read_folder(tmp_path / name).trained_dimensions)
     assert found == [(8,), (), (8,)]
@@ -368,7 +368,7 @@ def test_files_of_queries_are_measured_on(base: Path, pairs: PairSet, tmp_path: 
     told: list[str] = []
     given: dict[str, Any] = {"development": files, "development_terminology": terminology, "on_event": told.append}
     train_on_pairs(recipe, of_mentions, tmp_path / "d", **given)
-    assert [line for line in told if "are learnt from" in line] == [LEARNT_TOO.format("dev.txt")]
+    assert [line for line in told if "are learned from" in line] == [LEARNT_TOO.format("dev.txt")]
     with pytest.raises(InputError, match="put it in a list"):
         train_on_terminology(recipe, terminology, tmp_path / "c", development=str(files[0]))
     with pytest.raises(ConfigError, match="there are none"):

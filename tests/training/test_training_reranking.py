@@ -441,12 +441,12 @@ def test_codes_in_another_form_are_told(base: Path, linker: Linker, tmp_path: Pa
     form = "1 of their codes has another form in the linker: LUNG is lung there"
     assert {f"mentions to learn from: {form}", f"dev: {form}"} <= set(events)
     assert (
-        "dev: all of these mentions are learnt from: what is measured or chosen by them says nothing of others"
+        "dev: all of these mentions are learned from: what is measured or chosen by them says nothing of others"
         in events
     )
     config = config_for(base, steps=1, own_names="keep", nil=True)
     train_reranker(config, linker, other, tmp_path / "nil", development={"dev": right}, on_event=events.append)
-    assert f"mentions to learn from: {form}, and are learnt as NIL" in events
+    assert f"mentions to learn from: {form}, and are learned as NIL" in events
     none = right.with_columns(concept_id=pl.col("concept_id").str.to_uppercase())
     with pytest.raises(InputError, match="another form in the linker: HEART is heart there"):
         train_reranker(config_for(base, steps=1), linker, right, tmp_path / "no", development={"dev": none})

@@ -148,7 +148,7 @@ def test_several_sets_are_measured_with_one_weight_as_is_saved(
 
 def test_nil_cannot_be_learnt_from_everything(base: Path, tmp_path: Path) -> None:
     config = config_for(base, nil=True)
-    with pytest.raises(InputError, match="NIL cannot be learnt: one of the linker's candidates is right for every"):
+    with pytest.raises(InputError, match="NIL cannot be learned: one of the linker's candidates is right for every"):
         train_reranker(config, MISLEADING, MENTIONS, tmp_path / "r")
     with pytest.raises(InputError, match="there is nothing to learn"):  # all codes are wrong
         train_reranker(config, HALF, MENTIONS[len(KNOWN) :], tmp_path / "r")

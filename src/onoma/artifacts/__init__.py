@@ -1,14 +1,13 @@
-"""Artefact folders: written aside, checked, renamed into place; opened only when whole.
+"""Artefact folders: written under a temporary name, checked, renamed into place; opened only if complete.
 
-Every step of Onoma writes a folder that the next one opens. Such a folder carries ``onoma.json``, its
-manifest: what kind of thing it is, the version of its format, the size and SHA-256 of every file, what it
-was made from (parents, by fingerprint), with which settings and seed.
+Every step of Onoma writes a folder that the next one opens. Such a folder contains ``onoma.json``, its manifest: what
+kind of thing it is, the version of its format, the size and SHA-256 of every file, what it was made from (parents, by
+fingerprint), with which settings and seed.
 
-The manifest is the last file written before the folder is renamed into place, so a process killed at any
-moment leaves either the old folder or the new one; what it was working on lies in a hidden
-``.NAME.partial-…`` that nothing opens and the next write to the same place removes, once no process holds it
-(`onoma.artifacts.locking`). (A folder that is being replaced is moved aside first; if the process dies just then,
-the next look at the place puts it back.)
+The manifest is the last file written before the folder is renamed into place, so a process killed at any moment leaves
+either the old folder or the new one. Its unfinished work is in a hidden ``.NAME.partial-…``, which nothing opens, and
+which the next write to the same place removes once no process holds it (`onoma.artifacts.locking`). (A folder that is
+being replaced is moved aside first; if the process dies just then, the next look at the place puts it back.)
 """
 
 from onoma.artifacts.amending import amend_artifact, changed_meanwhile, telling_of_changes

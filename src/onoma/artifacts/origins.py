@@ -80,7 +80,7 @@ def origins_in_rows(origins: Sequence[Mapping[str, Any]], label: str = "read fro
 def manifests_within(path: Path, manifest: Manifest) -> dict[str, Manifest]:
     """The manifest of a folder, as "", and those of folders in it (a linker's encoder), by name.
 
-    An encoder's adapter is left out: what it learnt is what the encoder has learnt.
+    An encoder's adapter is left out: what it learned is what the encoder has learned.
     """
     names = sorted(name for name in manifest.files if name.endswith(f"/{MANIFEST_NAME}"))
     found = {name.rpartition("/")[0]: read_manifest((path / name).parent) for name in names}

@@ -1,8 +1,8 @@
 """Whether one system is better than another, by their results on the same queries.
 
-Two systems that answer the same mentions are right and wrong together for the most part, so that intervals of each may
-overlap widely where the difference is clear. Here the difference itself is resampled, with all queries of each distinct
-mention that is drawn, and tested by exchanging the two systems' answers.
+Two systems that answer the same mentions are mostly right and wrong together, so their intervals may overlap widely
+even if the difference is clear. Therefore the difference itself is resampled, with all queries of each distinct mention
+that is drawn, and tested by exchanging the two systems' answers.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _EXCHANGED_AT_ONCE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """acc@k of the second system less that of the first, as fractions.
+    """acc@k of the second system minus that of the first, as fractions.
 
     Attributes:
-        value: Above 0 where the second is better.
+        value: Above 0 if the second is better.
         low: Lower end of the 95 % bootstrap interval over clusters.
         high: Its upper end.
         p_value: Share of random exchanges of the two systems' answers, all queries of a distinct mention together, that
@@ -68,14 +68,14 @@ class Comparison:
 
     Attributes:
         task: Name of the task.
-        split: What of it was measured.
-        first: How the first system is called.
-        second: How the second is.
+        split: The part of it that was measured.
+        first: Name of the first system.
+        second: Name of the second.
         n_queries: Number of queries.
-        n_distinct_mentions: Distinct mentions among them, case aside.
+        n_distinct_mentions: Distinct mentions among them, ignoring case.
         differences: By k of acc@k.
         seed: Of the resampling.
-        n_names: Of two linkers how many names each has, if these, or their order, are not the same.
+        n_names: For two linkers, how many names each has, if these, or their order, are not the same.
         clusters: What intervals and exchanges are over, in words.
     """
 
@@ -119,12 +119,12 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
     """Compare two folders that `onoma.benchmarks.run_benchmark` wrote.
 
     Args:
-        first: Results of the one system.
+        first: Results of one system.
         second: Results of the other, on the same queries.
         seed: Of the resampling.
 
     Raises:
-        InputError: there is nothing at a place, or it is none.
+        InputError: there is nothing at a place, or it is not a path.
         ArtifactError: a folder does not hold results, or is damaged.
         MismatchError: the results are of different tasks, splits, protocols, dictionaries or queries, or have no k in
             common.
@@ -164,11 +164,11 @@ def changed_answers(first: str | Path, second: str | Path, *, k: int = 1) -> pl.
     """The queries that only one of two results has right, a row for each part of them, for the analysis of errors.
 
     Columns: ``query`` (of the first results), ``mention``, ``part``, ``gold``, ``won`` (whether the second is the one
-    that has it right), and of each result the code, the name and the score of its first candidate (``first_code`` to
+    that has it right), and for each result the code, the name and the score of its first candidate (``first_code`` to
     ``second_score``).
 
     Args:
-        first: Results of the one system.
+        first: Results of one system.
         second: Results of the other, on the same queries.
         k: What counts as right: something among the first ``k``.
 

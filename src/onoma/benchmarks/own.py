@@ -1,4 +1,4 @@
-"""One's own annotated mentions as a benchmark: a linker's concepts, or a terminology's names, are ranked for them."""
+"""Your own annotated mentions as a benchmark: a linker's concepts, or a terminology's names, are ranked for them."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def own_task(
 ) -> BenchmarkTask:
     """A benchmark whose ``data`` are a file of mentions, as `onoma.pairs.read_mentions` reads them.
 
-    In lines ``id||mention`` a composite mention (several texts divided by ``|``, or by ``+`` where that divides the ids
-    too) is measured as in the published protocol. Mentions of no concept ("NIL", "CUI-less", "-1", "0") count where it
-    is measured when a calibrated linker answers. Several codes divided by ``|`` are all right, unless that is the code
-    of one concept as it stands (`onoma.codes`).
+    In lines ``id||mention``, a composite mention (several texts separated by ``|``, or by ``+`` if that separates the
+    ids too) is measured as in the published protocol. Mentions of no concept ("NIL", "CUI-less", "-1", "0") count only
+    in measuring when a calibrated linker answers. Several codes separated by ``|`` are all right, unless that is the
+    code of one concept itself (`onoma.codes`).
 
     Args:
         names: What encoders and baselines choose from: a terminology or its folder, or a file with a line ``id||name``
             for each name. A linker has its own.
-        cluster: A column of a table of mentions with what is independent of one another, such as the document or the
-            patient that each mention is of: intervals and p-values are over these. Unset: over distinct mentions.
+        cluster: A column of a table of mentions with their independent sources, such as the document or patient of each
+            mention: intervals and p-values are over these. Unset: over distinct mentions.
         context: A column of it with the text around each mention, for a linker that reads it; cells may be empty.
-        group: A column of it by whose values accuracy is measured apart too, such as semantic type or section; spaces
-            around them do not count, and mentions with an empty cell are a group of their own.
-        mention_format: What the columns of mentions and codes are called, and the encoding.
+        group: A column of it by whose values accuracy is also measured separately, such as semantic type or section;
+            spaces around them are ignored, and mentions with an empty cell are a group of their own.
+        mention_format: The names of the columns of mentions and codes, and the encoding.
     """
     is_terminology = names is not None and (isinstance(names, Terminology) or not checked_path(names).is_file())
     terminology = as_terminology(names) if names is not None and is_terminology else None

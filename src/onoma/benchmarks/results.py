@@ -1,4 +1,4 @@
-"""What a benchmark run leaves behind."""
+"""The results of a benchmark run."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ CONCEPTS = "concepts"
 
 @dataclass(frozen=True)
 class LearnedSplit:
-    """acc@k of queries whose text stands in some files with one of their codes, and of the others.
+    """acc@k of queries whose text is in some files with one of their codes, and of the others.
 
     Attributes:
         files: SHA-256 of each file, by its name.
-        seen: acc@k by k of those that stand there; empty if none does.
+        seen: acc@k by k of those in the files; empty if there are none.
         unseen: Of the others; empty if there are none.
-        unseen_of_seen_concepts: Of those of the others whose code stands there, with other texts; likewise.
-        unseen_of_other_concepts: Of those whose code does not stand there; likewise.
+        unseen_of_seen_concepts: Of those others whose code is in the files, with other texts; likewise.
+        unseen_of_other_concepts: Of those others whose code is not; likewise.
 
     Source:
         Memorisation, generalisation to synonyms, to concepts: Kim and Kang 2022, "How do your biomedical named entity
@@ -58,12 +58,12 @@ class LearnedSplit:
 
 @dataclass(frozen=True)
 class GroupSplit:
-    """acc@k of queries by what a column says of them.
+    """acc@k of queries by the values of a column.
 
     Attributes:
         column: Its name.
-        values: acc@k by k, by the column's value; the largest group first, of equally large ones in order; of one whose
-            mentions are all of no concept nothing.
+        values: acc@k by k, by the column's value; the largest group first, equally large ones in order; empty for one
+            whose mentions all mean no concept.
     """
 
     column: str
@@ -76,41 +76,41 @@ class GroupSplit:
 
 @dataclass(frozen=True)
 class BenchmarkResult:
-    """Figures of one run and all that is needed to make them again; fractions throughout.
+    """Figures of one run and all that is needed to reproduce them; fractions throughout.
 
     Attributes:
         task: Name of the task.
-        split: What of it was measured.
+        split: The part of it that was measured.
         protocol: Its rules in words.
         tie_rule: Which of two equal scores comes first.
         accuracy: acc@k by k.
         accuracy_once: The same with every distinct mention counted once (`onoma.benchmarks.metrics.macro_accuracy_at`).
         exact_match: The same for exact match alone, with the same dictionary.
-        by_names: The same of the queries that are written as a name is, and of the others, by the keys of
+        by_names: The same for the queries that are written as a name is, and for the others, by the keys of
             `onoma.benchmarks.parts.WRITTEN_AS`.
         by_group: The same by the values of a column, if one was named.
         n_queries: Number of queries that mean a concept.
         n_nil: Number of those that mean none: they count in ``abstention`` alone.
-        n_distinct_mentions: Distinct mentions among the first, case aside.
+        n_distinct_mentions: Distinct mentions among the first, ignoring case.
         clusters: What intervals are over, in words: distinct mentions, or the values of a column.
         n_dictionary: Number of names to choose from: lines of the task's dictionary, distinct names of a linker.
-        dictionary_sha256: Of these names with their ids, in their order; of a linker's own as they are normalised.
-        coverage: Share of queries of which at least one gold id occurs among the names' ids.
-        unknown_gold: Codes of the other queries, and in how many of these each stands.
-        doubts: Why the figures may not be what they are taken for, in words.
-        model: Kind (encoder, linker or baseline), name and fingerprint of what was measured; of an encoder its
-            precision, and the weight of n-grams if they were added ("sparse_weight"); of a baseline over a linker
-            "ranks": "concepts"; of a linker its stages, and how it makes mentions ready, if it does ("preparation");
-            filters and "expected_types" that it was asked with, and how many of its names can be an answer if not all
-            can ("names_in_use").
-        learned: acc@k of queries that stand in files which were learned from, and of the others, if such files were
+        dictionary_sha256: Of these names with their ids, in their order; of a linker's own, normalised.
+        coverage: Share of queries with at least one gold id among the names' ids.
+        unknown_gold: Codes of the other queries, and how many of these have each.
+        doubts: Why the figures may not mean what they seem to, in words.
+        model: Kind (encoder, linker or baseline), name and fingerprint of what was measured. For an encoder its
+            precision, and the weight of n-grams if they were added ("sparse_weight"); for a baseline over a linker
+            "ranks": "concepts"; for a linker its stages, how it prepares mentions, if it does ("preparation"), the
+            filters and "expected_types" that it was given, and how many of its names can be an answer if not all can
+            ("names_in_use").
+        learned: acc@k of queries that are in files which were learned from, and of the others, if such files were
             given.
         abstention: How well a calibrated linker knows when to answer; written to files of its own.
         seed: Of the confidence intervals.
         versions: Of Onoma, Python and the packages that took part.
         machine: See `onoma.processors.machine`.
-        terminologies: Fingerprints of those whose names were chosen from, or whose successors counted, by name; of a
-            linker its own ``fingerprint`` tells.
+        terminologies: Fingerprints of those whose names were chosen from, or whose successors counted, by name; for a
+            linker, see its own ``fingerprint``.
         data: SHA-256 and size of each file read.
         seconds: Wall-clock time of the run.
         path: The folder with ``results.json`` and ``predictions.parquet``.

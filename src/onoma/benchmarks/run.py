@@ -1,4 +1,4 @@
-"""Run a benchmark with an encoder, a baseline or a linker and write down what came out."""
+"""Run a benchmark with an encoder, a baseline or a linker and write the results."""
 
 from __future__ import annotations
 
@@ -82,37 +82,37 @@ def run_benchmark(
     """Measure an encoder or a baseline by the published protocol, or a linker on the same queries.
 
     An encoder or a baseline ranks the lines of the task's dictionary. A linker ranks the concepts of its own
-    terminology, which is another protocol: never compare the two. With a linker and a baseline, the baseline ranks the
-    linker's concepts, by the linker's names, to be compared with it. Where a linker is calibrated, how well it knows
-    when to answer is written down too (see `onoma.benchmarks.abstention`).
+    terminology, which is another protocol: never compare the two. If a linker and a baseline are given, the baseline
+    ranks the linker's concepts by the linker's names, for comparison with it. For a calibrated linker, the results also
+    say how well it knows when to answer (see `onoma.benchmarks.abstention`).
 
     Args:
         task: A name from `TASKS`, or a declaration, such as `onoma.benchmarks.own_task` gives.
-        data: Folder with the task's files, possibly gzipped, directly or below ``biosyn/`` (or the task's name); of
+        data: Folder with the task's files, possibly gzipped, directly or below ``biosyn/`` (or the task's name); for
             `onoma.benchmarks.own_task` the file.
         out: Folder to write ``results.json`` and ``predictions.parquet`` to (artefact kind "benchmark-results").
         encoder: Encoder, or what `open_encoder` takes.
         linker: Linker, or its folder.
-        baseline: Baseline, or its name ("exact", "tfidf", "bm25", "fuzzy"). One of encoder, linker and baseline is
-            given, or the last two.
+        baseline: Baseline, or its name ("exact", "tfidf", "bm25", "fuzzy"). Give one of encoder, linker and baseline,
+            or the last two.
         sparse: Add to an encoder's cosine that of character 1-2-grams, times the weight that the encoder has.
-        asking: Of a linker: stages, filters and expected types in place of its own. What does not pass the filters is
-            no candidate, so that coverage falls with it. A baseline over a linker has the filters alone.
-        successors: Terminology whose retired codes count as what has replaced them, where queries have such.
-        learned_from: Files of mentions (as of `onoma.benchmarks.own_task`) that were learned from: queries that stand
-            there are measured apart from the others too.
-        mention_format: How the files of ``learned_from`` are written; of ``data``: `onoma.benchmarks.own_task`.
+        asking: For a linker: stages, filters and expected types in place of its own. What does not pass the filters is
+            not a candidate, so coverage falls with it. A baseline over a linker uses only the filters.
+        successors: Terminology whose retired codes count as their successors, if queries have such codes.
+        learned_from: Files of mentions (as for `onoma.benchmarks.own_task`) that were learned from: queries in them are
+            also measured separately from the others.
+        mention_format: How the files of ``learned_from`` are written; for ``data``, see `onoma.benchmarks.own_task`.
         split: One of the task's; unset: the one to report.
         seed: Of the confidence intervals.
         overwrite: Replace earlier results at ``out``.
-        progress: Called with names encoded so far and in all.
+        progress: Called with the numbers of names encoded so far and in all.
 
     Raises:
-        InputError: not one thing to measure, files are missing or have bad lines, or the dictionary or the
-            linker's terminology has none of the gold ids.
-        ConfigError: there is no such benchmark or baseline, or it cannot do without settings; the linker splits
-            composite mentions, or looks for short forms and there are no contexts; ``sparse`` is asked of what has no
-            weight of n-grams; or the linker cannot be asked so, or for a threshold.
+        InputError: there is not exactly one thing to measure, files are missing or have bad lines, or the dictionary or
+            the linker's terminology has none of the gold ids.
+        ConfigError: there is no such benchmark or baseline, or it needs settings; the linker splits composite mentions,
+            or looks for short forms and there are no contexts; ``sparse`` is requested for what has no weight of
+            n-grams; or the linker does not allow these settings, or any threshold.
         ArtifactExistsError: ``out`` is taken.
     """
     declared = task if isinstance(task, BenchmarkTask) else get_task(task)
@@ -371,11 +371,11 @@ def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil:
     """One row per part of a query, for the analysis of errors.
 
     Columns: ``query`` (its position among the mentions of the file, from 0), ``mention`` (whole text), ``cluster``
-    (null where equal mentions are one), ``group`` (null where there is none), ``no_concept`` (whether it is said to
-    mean none, so that nothing is right; acc@k leaves these out), ``part``, ``gold`` (ids), ``candidate_ids`` (joined
-    with ``|``), ``candidate_names`` and ``scores`` (best first), ``confidence`` (of the first; null where the linker is
-    not calibrated, or has no answer), ``part_rank``, ``query_rank`` (null where nothing is right), ``exact_rank`` (of
-    the query, exact match alone).
+    (null if equal mentions are one), ``group`` (null if there is none), ``no_concept`` (whether it is annotated as
+    meaning none, so that nothing is right; acc@k leaves these out), ``part``, ``gold`` (ids), ``candidate_ids`` (joined
+    with ``|``), ``candidate_names`` and ``scores`` (best first), ``confidence`` (of the first; null if the linker is
+    not calibrated, or has no answer), ``part_rank``, ``query_rank`` (null if nothing is right), ``exact_rank`` (of the
+    query, exact match alone).
 
     Args:
         queries: All of them.

@@ -37,7 +37,7 @@ class BenchmarkTask:
     Attributes:
         name: For the command line.
         description: One line for people.
-        splits: What can be measured on, the one to report first.
+        splits: The parts that can be measured on, the one to report first.
         queries: Reads the mentions of a split and their right ids.
         dictionary: Reads the names to choose from.
         data_source: Where the data come from and how to get them.
@@ -48,11 +48,11 @@ class BenchmarkTask:
         tie_rule: Which of two equal scores comes first, and why.
         linker_tie_rule: The same for a linker.
         cutoffs: The k of each acc@k.
-        n_queries: How many queries the published files have, of splits of which it is known.
+        n_queries: How many queries the published files have, for splits with a known number.
         n_names: How many lines their dictionary has, likewise.
-        may_be_nil: Whether a mention may say that it means no concept (`onoma.codes.NO_CONCEPT`).
+        may_be_nil: Whether a mention may be annotated as meaning no concept (`onoma.codes.NO_CONCEPT`).
         clusters: What queries of one cluster share (`Query.cluster_key`), in words.
-        group: The column by whose values queries are measured apart too (`Query.group`); unset: none.
+        group: The column by whose values queries are also measured separately (`Query.group`); unset: none.
         terminologies: Fingerprints of those whose names are the dictionary, by name.
     """
 

@@ -62,7 +62,7 @@ def info(encoder: EncoderName, as_json: Json = False) -> None:
         ("fingerprint", found.fingerprint),
         *((f"made from {parent.kind}", parent.fingerprint) for parent in found.made_from),
         *data_in_rows(found.data),
-        *origins_in_rows(found.learnt_from, "learnt names of"),
+        *origins_in_rows(found.learnt_from, "learned names of"),
         ("written", found.created or ""),
         ("benchmark results", ", ".join(found.results)),
     ]

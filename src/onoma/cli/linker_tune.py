@@ -273,7 +273,7 @@ def _show_mentions(report: TuningReport) -> None:
     for what in report.trained_on:
         show.remark(
             f"{what} was trained on these very mentions: accuracies and confidences are too high for others; tune on "
-            "mentions that nothing in the linker has learnt from"
+            "mentions that nothing in the linker has learned from"
         )
     if report.without_contexts:
         show.remark(

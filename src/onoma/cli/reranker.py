@@ -97,6 +97,6 @@ def train(
     in_use = "" if is_same else f" (chosen in fp32, as it is used; measured above in {precision})"
     show.remark(f"share of the reranker in the final score: {about.weight:.3g}{in_use}{before}")
     if report.saved_step == 0:
-        show.remark("it has learnt nothing that helps: train longer, or on more mentions")
+        show.remark("it has learned nothing that helps: train longer, or on more mentions")
     if loaded.config.nil:
         show.remark("NIL is never its answer" if about.nil_score is None else f"score of NIL: {about.nil_score:g}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onoma.artifacts import Manifest
 
 _LEARNERS = ("encoder", "adapter", "reranker")
-"""Kinds of folders whose origins are those of names that were learnt, and are not in them."""
+"""Kinds of folders whose origins are those of names that were learned, and are not in them."""
 
 
 def verify(
@@ -71,10 +71,10 @@ def verify(
     for parent in manifest.parents:
         show.out.print(f"  made from: {parent.kind}, fingerprint {parent.fingerprint[:16]}")
     for name, inner in manifests_within(folder, manifest).items():
-        learnt = inner.kind in _LEARNERS
+        learned = inner.kind in _LEARNERS
         told = [
-            *(data_in_rows(data_of([inner.config])) if learnt else ()),
-            *origins_in_rows(origins_of(inner.config), "learnt names of" if learnt else "names of"),
+            *(data_in_rows(data_of([inner.config])) if learned else ()),
+            *origins_in_rows(origins_of(inner.config), "learned names of" if learned else "names of"),
         ]
         for label, text in told:
             show.out.print(show.plain(f"  {f'{name} {label}'.lstrip()}: {text}"))

@@ -1,4 +1,4 @@
-"""Several encoders that were trained from one, as one: the average of their weights."""
+"""Make several encoders that were trained from one into one: the average of their weights."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ def average_encoders(
     shares: Sequence[float] | None = None,
     overwrite: bool = False,
 ) -> EncoderFolder:
-    """Write the weighted average of the weights of several encoders that were trained from one and the same.
+    """Write the weighted average of the weights of several encoders that were trained from the same one.
 
-    It runs as fast as one of them, and can be better than each: of runs with other seeds, other data or one after the
-    other. Whether it is has to be measured.
+    It runs as fast as one of them, and can be better than each: for runs with other seeds, with other data, or one
+    after the other. Whether it is must be measured.
 
     Args:
-        sources: Folders, catalogue names or hub ids, two or more. The first one's tokeniser files are taken.
+        sources: Folders, catalogue names or hub ids, two or more. The first one's tokeniser files are used.
         out: The encoder folder to write.
-        shares: A positive weight for each, of any sum; unset: all the same.
+        shares: A positive weight for each, with any sum; unset: all the same.
         overwrite: Replace an encoder that is there.
 
     Returns:
-        The folder written. It cuts names where the encoder that reads the fewest tokens cuts them; the weight of
-        n-grams is averaged too, none being nought. The manifest names all encoders with their shares, and keeps the
-        settings of training that all have in common.
+        The folder written. It truncates names where the encoder that reads the fewest tokens does; the weight of
+        n-grams is averaged too, an unset one counting as 0. The manifest names all encoders with their shares, and
+        keeps the settings of training that all have in common.
 
     Raises:
         ConfigError: there are fewer than two, or a share is missing or not positive.
         MismatchError: they differ in architecture, tokeniser, pooling or preparation of names, or their weights have so
             little in common that they were not trained from one, or their adapters so little that each began at random.
-        InputError: one of them is no encoder, or lies where the average shall be written.
+        InputError: one of them is not an encoder, or is at the place where the average is to be written.
         ArtifactExistsError: ``out`` is taken.
         UnavailableError: one of them, or torch, is not on this machine.
 
@@ -97,15 +97,15 @@ def average_encoders(
         # Were all weights the same, so is the average, and would be called the one that they were trained from.
         recorded_weights_sha256=hashlib.sha256("".join(one.fingerprint for one in folders).encode()).hexdigest(),
     )
-    learnt = [(share, folder.sparse_weight) for share, folder in zip(weights, folders, strict=True)]
-    has_learnt = any(weight is not None for _, weight in learnt)
+    learned = [(share, folder.sparse_weight) for share, folder in zip(weights, folders, strict=True)]
+    has_learnt = any(weight is not None for _, weight in learned)
     return save_encoder(
         encoder,
         out,
         max_tokens=min(folder.max_tokens for folder in folders),
         config=_config(folders, weights),
         parents=[Parent(kind=ENCODER_KIND, fingerprint=folder.fingerprint) for folder in folders],
-        sparse_weight=math.fsum(share * (weight or 0) for share, weight in learnt) if has_learnt else None,
+        sparse_weight=math.fsum(share * (weight or 0) for share, weight in learned) if has_learnt else None,
         overwrite=overwrite,
     )
 

@@ -99,7 +99,7 @@ PUBLISHED: tuple[PublishedEncoder, ...] = (
         corpora=("BC5CDR, diseases of its training part (public domain, NCBI)",),
         earlier=(
             "on names, 1,400 steps of the recipe onoma-mini, then on mentions and synonyms, 240 of onoma-mini-finetune;"
-            " last from the teacher, an encoder that had learnt these mentions too"
+            " last from the teacher, an encoder that had learned these mentions too"
         ),
     ),
 )

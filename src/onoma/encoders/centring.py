@@ -1,4 +1,4 @@
-"""An encoder without what all names have in common: the mean of their vectors taken off, inside its weights."""
+"""An encoder without what all names have in common: the mean of their vectors is subtracted inside its weights."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _TOLERANCE = 1e-4
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Centred:
-    """The encoder that was written, and what was taken off.
+    """The encoder that was written, and what was subtracted.
 
     Attributes:
         folder: The encoder.
-        n_names: Different names that the mean is of.
-        share: Length of the mean, as a share of the names' mean length: 0 where they have nothing in common.
+        n_names: Distinct names over which the mean was taken.
+        share: Length of the mean, as a share of the names' mean length: 0 if they have nothing in common.
     """
 
     folder: EncoderFolder
@@ -53,29 +53,29 @@ def centre_encoder(
     overwrite: bool = False,
     progress: CountProgress | None = None,
 ) -> Centred:
-    """Write an encoder whose vectors, before scaling to length 1, are another's less the mean of those of ``names``.
+    """Write an encoder whose vectors, before scaling to length 1, are another's minus the mean of those of ``names``.
 
-    Losses that push names of two concepts apart only where they are more alike than a margin, such as multi-similarity,
-    leave all vectors with a direction in common, which raises every cosine and hides differences. The bias of the last
-    layer norm takes it away at no cost. Whether that helps has to be measured: on an encoder that no such loss has
-    trained it does not.
+    Losses that push names of two concepts apart only if they are more similar than a margin, such as multi-similarity,
+    leave a direction that all vectors share, which raises every cosine and hides differences. The bias of the last
+    layer norm removes it at no cost. Whether that helps must be measured: for an encoder that no such loss has trained,
+    it does not.
 
     Args:
         source: A folder, a catalogue name or a hub id.
-        names: 100 different ones or more, of the kind that is to be compared, and prepared like those
+        names: 100 different ones or more, of the kind to be compared, and prepared in the same way
             (`onoma.terminology.normalise`, ``EncoderFolder.normalisation``).
         out: The encoder folder to write.
         overwrite: Replace an encoder that is there.
-        progress: Called with names encoded so far and in all.
+        progress: Called with the numbers of names encoded so far and in all.
 
     Returns:
-        What was written. The weight of n-grams is not kept, as it was learnt beside other cosines.
+        What was written. The weight of n-grams is not kept, as it was learned beside other cosines.
 
     Raises:
         ConfigError: there are too few names; or the encoder has bottlenecks, or does not end in a layer norm with a
-            bias, so that nothing in its weights can take the mean off.
-        InputError: it is no encoder, gives no finite numbers, or lies where the centred one shall be written; or
-            ``names`` is one string.
+            bias, so that nothing in its weights can subtract the mean.
+        InputError: it is not an encoder, gives no finite numbers, or is at the place where the centred one is to be
+            written; or ``names`` is one string.
         ArtifactExistsError: ``out`` is taken.
         UnavailableError: it, or torch, is not on this machine.
 

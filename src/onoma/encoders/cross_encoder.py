@@ -74,7 +74,7 @@ class CrossEncoderAbout(BaseModel):
 class CrossEncoder:
     """Scores pairs of mention and name: the higher, the likelier the name's concept is meant.
 
-    Scores compare the candidates of one mention; they mean nothing from one mention to another, unless NIL was learnt.
+    Scores compare the candidates of one mention; they mean nothing from one mention to another, unless NIL was learned.
     The score of a pair depends on that pair alone, up to rounding.
 
     Args:

@@ -120,7 +120,7 @@ class EncoderFolder:
     """Only the first so many numbers of a vector are kept; None: all ``width``."""
     sparse_weight: float | None = None
     """What the cosine of TF-IDF of character 1-2-grams is to be multiplied with before it is added to the cosine of
-    vectors, where that was learnt with the encoder (BioSyn) or chosen for it. Decides no vector."""
+    vectors, where that was learned with the encoder (BioSyn) or chosen for it. Decides no vector."""
     trained_on: str | None = None
     """Preset of `onoma.terminology.normalise` that its training names went through, if the folder says so."""
     trained_dimensions: tuple[int, ...] = ()

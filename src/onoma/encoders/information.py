@@ -34,7 +34,7 @@ class EncoderInfo:
         origin: Where it comes from.
         made_from: Kind and fingerprint of each of its parents.
         learnt_from: Files and vocabularies that its training names came from, see `onoma.artifacts.origins_of`.
-        data: Of an encoder of the catalogue or one trained from it: "vocabularies" and "corpora" that it has learnt.
+        data: Of an encoder of the catalogue or one trained from it: "vocabularies" and "corpora" that it has learned.
         created: When Onoma wrote the folder; None if another tool did.
         files: Bytes of each file of the encoder.
         agreements: What was measured of each lower precision.

@@ -60,7 +60,7 @@ _PAIRS = {
 
 
 def data_of(configs: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """The vocabularies and corpora that encoders have learnt, or their bases before them, each once.
+    """The vocabularies and corpora that encoders have learned, or their bases before them, each once.
 
     Args:
         configs: Of their manifests.
@@ -72,7 +72,7 @@ def data_of(configs: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 def data_in_rows(data: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
     """Rows of a table for a person, of what `data_of` gives."""
-    return [(f"learnt {label}", ", ".join(data[key])) for key, label in _DATA.items() if key in data]
+    return [(f"learned {label}", ", ".join(data[key])) for key, label in _DATA.items() if key in data]
 
 
 def write_card(
@@ -254,7 +254,7 @@ def data_section(config: Mapping[str, Any], report: Mapping[str, Any], parents: 
     """What it was trained on, by its manifest and, of numbers, by the report of its training."""
     told = report.get("data", {})
     rows = [("trained before", str(config["earlier"]))] if config.get("earlier") else []
-    rows += [("learnt from", f"the vectors of {config['teacher']}")] if config.get("teacher") else []
+    rows += [("learned from", f"the vectors of {config['teacher']}")] if config.get("teacher") else []
     rows += [(what, f"{told[what]:,}") for what in _COUNTED if what in told]
     before = "its base or teacher: " if config.get("teacher") else "its base: "
     for part, whose in ((config.get("before", {}), before), (config, "")):
@@ -271,8 +271,8 @@ def data_section(config: Mapping[str, Any], report: Mapping[str, Any], parents: 
     for number, part in enumerate(merged, start=1):
         said = [(label, part[key]) for key, label in _PAIRS.items() if part.get(key) is not None]
         rows += [(f"set {number}: {label}", _shown(value)) for label, value in said]
-    if learnt := config.get("trained_mentions"):
-        rows.append(("sets of annotated mentions that it, its base or its teacher learnt", str(len(learnt))))
+    if learned := config.get("trained_mentions"):
+        rows.append(("sets of annotated mentions that it, its base or its teacher learned", str(len(learned))))
     rows += [(f"fingerprint of the {parent.kind}", f"`{parent.fingerprint}`") for parent in parents]
     rows += [("fingerprint of the terminology", f"`{one}`") for one in config.get("terminology", ())]
     return "\n\n".join(["## What it was trained on", table(("", ""), rows), *_origins(config)])
@@ -298,7 +298,7 @@ def _origins(config: Mapping[str, Any]) -> list[str]:
         parts.append(f"**Restricted:** {plain(restricted)}.")
     if origins:
         parts.append(
-            "These names, and mentions if any were learnt, are not in this folder as text. Whether weights that were "
+            "These names, and mentions if any were learned, are not in this folder as text. Whether weights that were "
             "trained on them may be passed on is for their licences to say."
         )
     return parts

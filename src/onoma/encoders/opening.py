@@ -1,4 +1,4 @@
-"""Open any encoder by what a person writes, with the back end that suits it."""
+"""Open any encoder by the name, folder or id that a user gives, with a suitable back end."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ def open_encoder(
     Args:
         source: A folder (Onoma's, sentence-transformers', Hugging Face's), a name of the catalogue
             (``"all-MiniLM-L6-v2"``), or a hub id (from the hub's cache on this machine, or fetched).
-        backend: ``"onnx"`` starts fast and needs no torch; ``"torch"`` needs no ONNX model. ``"auto"`` takes ONNX
-            where the folder has it and the options allow it.
+        backend: ``"onnx"`` starts fast and needs no torch; ``"torch"`` needs no ONNX model. ``"auto"`` takes ONNX if
+            the folder has it and the options allow it.
         precision: ``"bf16"`` needs torch; several times as fast on processors that multiply it natively, slower than
-            fp32 on others (which is warned of); keeps over 99 of 100 nearest neighbours. The lower ones of ONNX need
-            a model that was made and measured before (`onoma.encoders.add_precisions`), and have a fingerprint of
-            their own.
+            fp32 on others (with a warning); keeps over 99 of 100 nearest neighbours. The lower ones of ONNX need a
+            model that was made and measured before (`onoma.encoders.add_precisions`), and have a fingerprint of their
+            own.
         pooling: Overrides what the folder says. A plain Hugging Face folder says nothing: ``"cls"``, as SapBERT.
-        max_tokens: Longest name in tokens, special tokens included. If not given: what the folder says, so that
-            vectors equal sentence-transformers' for names of any length; 25, SapBERT's setting, for a plain
-            Hugging Face folder, which says nothing.
-        dimensions: Keep only the first so many numbers of each vector, and scale these to length 1. For encoders that
-            were trained with ``matryoshka``; with others much of the meaning is lost.
-        threads: Of the ONNX back end; all usable processors if not given. Torch has its own setting.
-        in_full: Whether every byte of an ONNX model that Onoma wrote is compared with its checksum, which takes 70 ms
-            for one of 90 MB, or of a large one a sample.
+        max_tokens: Longest name in tokens, special tokens included. Unset: what the folder says, so that vectors equal
+            sentence-transformers' for names of any length; 25, SapBERT's setting, for a plain Hugging Face folder,
+            which says nothing.
+        dimensions: Keep only this many numbers of each vector, the first ones, scaled to length 1. For encoders that
+            were trained with ``matryoshka``; with others, much of the meaning is lost.
+        threads: Of the ONNX back end; unset: all usable processors. Torch has its own setting.
+        in_full: Whether to compare every byte of an ONNX model that Onoma wrote with its checksum (70 ms for one of 90
+            MB), or only a sample of a large one.
 
     Raises:
         InputError: there is no such encoder, or it cannot be run.
-        ConfigError: options that exclude each other or that this encoder cannot have.
-        UnavailableError: the encoder, the hub or torch is not to be had on this machine.
+        ConfigError: options exclude each other, or this encoder cannot have them.
+        UnavailableError: the encoder, the hub or torch is not available on this machine.
         ArtifactError: the folder is damaged.
     """
     one_of(backend, _BACKENDS, "backend")
@@ -85,7 +85,7 @@ def open_encoder(
 def as_encoder(
     encoder: Encoder | str | Path, *, precision: Precision = "fp32", dimensions: int | None = None
 ) -> Encoder:
-    """An encoder as it is, or opened so if what `open_encoder` takes is given.
+    """An encoder as it is, or opened if it is what `open_encoder` takes.
 
     Raises:
         InputError: it is neither; else see `open_encoder`.

@@ -11,16 +11,16 @@ from onoma.types import BoolArray, CountProgress, FloatArray
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Names to vectors."""
+    """Turns names into vectors."""
 
     @property
     def folder(self) -> EncoderFolder:
-        """Where it lies and how its vectors are made."""
+        """Where it is and how its vectors are made."""
         ...
 
     @property
     def name(self) -> str:
-        """How to call it in tables and logs."""
+        """Its name in tables and logs."""
         ...
 
     @property
@@ -30,7 +30,7 @@ class Encoder(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """Longest name in tokens, special tokens included; longer ones are cut."""
+        """Longest name in tokens, special tokens included; longer ones are truncated."""
         ...
 
     @property
@@ -40,16 +40,17 @@ class Encoder(Protocol):
 
     @property
     def precision(self) -> str:
-        """What its arithmetic is done in: ``"fp32"``, ``"bf16"``, or that of an ONNX model in a lower one."""
+        """The precision of its arithmetic: ``"fp32"``, ``"bf16"``, or that of an ONNX model in a lower one."""
         ...
 
     def can_read(self, texts: Sequence[str]) -> BoolArray:
         """Whether its tokeniser knows more than half of the letters and digits of each text, shape (n,).
 
-        Of a text without any, more than half of the tokens.
+        For a text without any, more than half of the tokens.
 
-        To an encoder all signs that its tokeniser does not know are one: two Chinese names of four signs may have the
-        same vector, and then say nothing. Linking takes such vectors for zero; `encode` gives them as they are.
+        An encoder cannot tell apart characters that its tokeniser does not know: two Chinese names of four characters
+        may have the same vector, which then says nothing. Linking takes such vectors for zero; `encode` gives them as
+        they are.
 
         Raises:
             InputError: an entry is not a string.
@@ -63,14 +64,14 @@ class Encoder(Protocol):
     def encode(
         self, texts: Sequence[str], *, progress: CountProgress | None = None, unit_length: bool = True
     ) -> FloatArray:
-        """Vectors of names, as these are written.
+        """Vectors of names, exactly as given.
 
-        Commands and linkers prepare names as the encoder's training did, before they are encoded:
-        ``onoma.normalise(text, encoder.folder.normalisation)``. Whoever compares vectors with theirs does the same.
+        Commands and linkers first normalise names as the encoder's training did:
+        ``onoma.normalise(text, encoder.folder.normalisation)``. Do the same if you compare vectors with theirs.
 
         Args:
-            texts: Names in any script and of any length, empty ones included. Equal texts get equal vectors but for
-                rounding, which what else is in their batch may change: for ties to be ties, encode each text once.
+            texts: Names in any script and of any length, empty ones included. Equal texts get equal vectors up to
+                rounding, which the rest of their batch may change: for ties to be ties, encode each text once.
             progress: Called with (done, total) as names are finished.
             unit_length: Scale every vector to length 1, so that a dot product is a cosine.
 

@@ -99,15 +99,15 @@ def save_encoder(
     Args:
         encoder: Loaded by `onoma.encoders.loading.load_packed`; its tokeniser is taken from the folder it came from.
         out: The folder to write.
-        name: How to call it; the name of ``out`` if not given.
-        max_tokens: Where names shall be cut; as the encoder says if not given.
+        name: Its name; the name of ``out`` if not given.
+        max_tokens: Where names are truncated; as in the encoder if not given.
         config: The settings that made it, for the manifest.
         parents: What it was made from.
         seed: Of every random choice made.
-        files: Small text files to add, relative path -> content (``train.json``; a ``README.md`` takes the place of
-            the model card).
+        files: Small text files to add, relative path -> content (``train.json``; a ``README.md`` replaces the model
+            card).
         sparse_weight: See `onoma.encoders.folders.EncoderFolder`.
-        licence: Of the weights; unset: that of the encoder's folder, if they are still as they were there.
+        licence: Of the weights; unset: that of the encoder's folder, if they are unchanged.
         overwrite: Replace an encoder that is there.
 
     Returns:
@@ -115,7 +115,7 @@ def save_encoder(
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
-        ConfigError: the encoder came from no folder, or one of ``files`` would lie outside of the folder.
+        ConfigError: the encoder came from no folder, or one of ``files`` would be outside the folder.
         MismatchError: the ONNX model does not agree with torch; nothing is written.
     """
     from onoma.encoders.adapter_folders import write_model

@@ -1,12 +1,12 @@
 """Short forms and their long forms, found in a document.
 
-"HCC" says little to an encoder and nothing to a dictionary; the document that it stands in usually says what
-it means, once, in brackets. Two finders read that:
+"HCC" says little to an encoder and nothing to a dictionary; its document usually says what it means, once, in brackets.
+Two finders read that:
 
 ================  =================================================================================================
 schwartz-hearst   written here from the paper's description; needs nothing
-ab3p              NCBI's Ab3P through the package ``pyab3p`` (extra ``abbreviations``); what BioSyn prepared the
-                  published queries of NCBI-disease and BC5CDR with
+ab3p              NCBI's Ab3P through the package ``pyab3p`` (extra ``abbreviations``); BioSyn used it to prepare
+                  the published queries of NCBI-disease and BC5CDR
 ================  =================================================================================================
 
 Source:

@@ -1,13 +1,13 @@
 """Calibrated confidence: how probable it is that a mention's first answer is the right concept.
 
-A cosine of 0.9 says little by itself. `Calibration` is fitted on development mentions whose right concept is
-known: a logistic regression makes one score of several features of an answer (`onoma.linking.confidence_features`),
-and a monotone map says how often answers of that score are right.
+A cosine of 0.9 says little by itself. `Calibration` is fitted on development mentions whose right concept is known: a
+logistic regression combines several features of an answer into one score (`onoma.linking.confidence_features`), and a
+monotone map says how often answers with that score are right.
 
-The map is not fitted on scores of examples that the regression has seen (cross-fitting): the examples are
-dealt into folds, and each is scored by a regression fitted on the other folds. A document repeats its mentions,
-and a repeated mention would vouch for itself, so all examples of a mention lie in one fold, and each outcome of it
-counts once. No choice is random, and the order of the examples changes nothing.
+The map is not fitted on scores of examples that the regression has seen (cross-fitting): the examples are dealt into
+folds, and each is scored by a regression fitted on the other folds. A document repeats its mentions, and a repeated
+mention would vouch for itself, so all examples of a mention are in one fold, and each outcome of it counts once. No
+choice is random, and the order of the examples has no effect.
 
 Shapes: n examples, F features.
 """

@@ -1,6 +1,6 @@
-"""Composite mentions to the names they stand for: "colorectal and ovarian cancer" is two cancers.
+"""Composite mentions split into the names they stand for: "colorectal and ovarian cancer" is two cancers.
 
-Coordination leaves out what several names share, and what that is cannot be seen from the words alone:
+Coordination leaves out what several names share, and the words alone do not show what that is:
 
 ====================  ==============================  ================================================
 reading               mention                         parts
@@ -15,11 +15,11 @@ listed                nausea; vomiting                nausea; vomiting
 suspended hyphen      T- and B-cell lymphoma          T-cell lymphoma; B-cell lymphoma
 ====================  ==============================  ================================================
 
-The words decide which reading comes first: whether a conjunct ends in a word for a disorder ("pain", "-itis"), in
-a part of the body, in a number. A terminology knows better: of all readings, the one of which most parts are names
-is taken, and a mention that is a name itself ("head and neck cancer", a syndrome called by its signs) stays whole.
-What no rule explains stays whole too. The rules are made for English names of disorders and phenotypes; semicolons and
-line breaks divide anything, and commas or plus signs alone ("lisinopril + aspirin") what are names on all sides.
+The words decide which reading comes first: whether a conjunct ends in a word for a disorder ("pain", "-itis"), in a
+part of the body, in a number. A terminology knows better: the reading with the most parts that are names is used, and a
+mention that is a name itself ("head and neck cancer", a syndrome called by its signs) stays whole. What no rule
+explains stays whole too. The rules are for English names of disorders and phenotypes. Semicolons and line breaks always
+split; commas or plus signs alone ("lisinopril + aspirin") split only if all sides are names.
 
 Source:
     The idea of simplifying composite names before linking is SimConcept's (Wei, Leaman and Lu 2015, "SimConcept:

@@ -1,8 +1,8 @@
 """Short forms in a mention replaced by their long forms, as a document or a table defines them.
 
-What BioSyn did to the published queries of NCBI-disease and BC5CDR before it looked anything up (Sung et al. 2020,
-"Biomedical entity representations with synonym marginalization", ACL); rules for case, plurals and mentions that
-define their own short form are added.
+BioSyn did this to the published queries of NCBI-disease and BC5CDR before any look-up (Sung et al. 2020, "Biomedical
+entity representations with synonym marginalization", ACL). Rules for case, plurals and mentions that define their own
+short form are added.
 """
 
 from __future__ import annotations

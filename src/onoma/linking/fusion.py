@@ -1,18 +1,19 @@
-"""Several searches' scores of the same texts made one.
+"""Several searches' scores of the same texts combined into one.
 
 Candidates of a mention are its `pool`: the best texts of each search together. Each search then scores all of them, so
-that nothing is missing. Two ways to fuse:
+that nothing is missing. There are two ways to fuse:
 
 * **weights**, once learned: ``sum_i w_i s_i`` with ``w_i >= 0`` and ``sum_i w_i = 1``, so that a text that equals the
   mention has the score 1, as in each search alone;
-* **reciprocal ranks**, where nothing was learned: the mean over the searches of ``61 / (60 + rank)``. The rank is that
+* **reciprocal ranks**, if nothing was learned: the mean over the searches of ``61 / (60 + rank)``. The rank is that
   among the candidates; equal scores (to six decimals) have the rank of the first of them. First in every search: 1. A
-  search that knows nothing of the mention, as n-grams of one that shares none with any name, adds nothing.
+  search that cannot use the mention, such as n-grams if it shares none with any name, adds nothing.
 
-A name in signs that the encoder does not know has no vector: a cosine of exactly 0 says nothing, and the one of n-grams
-stands for it. Of a mention in such signs too, under weights; by ranks the other search alone makes nothing sure.
+A name in characters that the encoder does not know has no vector: a cosine of exactly 0 says nothing, and that of
+n-grams replaces it. Under weights, the same holds for a mention in such characters; with ranks, the other search alone
+makes nothing sure.
 
-Where the pool stands for too few concepts a larger one is taken. What came in with the first pool keeps its scores, and
+If the pool stands for too few concepts, a larger one is used. What came in with the first pool keeps its scores, and
 what comes in with a later one stays behind it: it ranks behind in each search, and if its scores are still too high,
 all of that pool's are lowered by as much. So a longer answer begins with the shorter one.
 

@@ -16,7 +16,7 @@ Mentions may be made ready before (`onoma.linking.mentions`): each part of one i
 5. **prior**: where look-up found nothing, concepts that are meant more often go up (`onoma.linking.prior`);
 6. **rerank**: the cross-encoder orders anew what look-up found, where that is several concepts, or, where it found
    nothing, the first candidates of the searches. What look-up found keeps its score 1, and without a context its order
-   where it is known how often one of these is meant. A cross-encoder that has learnt NIL may answer that none of the
+   where it is known how often one of these is meant. A cross-encoder that has learned NIL may answer that none of the
    searches' candidates is meant;
 7. confidence, of the first answer, if it was calibrated for just these stages.
 

@@ -1,19 +1,19 @@
 """How often each concept is meant.
 
-People call 'cancer' a disease of which a terminology has several; that nearly all of them mean one of these, only
-annotated mentions can say. Their counts n decide
+A terminology has several diseases that people call 'cancer'; only annotated mentions can show that nearly all of them
+mean one of these. Their counts n decide
 
 * among concepts that are otherwise equally good, homonyms above all, always;
-* among what the searches found, once it was learned how much they count for (the stage "prior"): the score s of each
-  of the `PRIOR_DEPTH` first concepts becomes ``(s + w log(1 + n)) / (1 + w log(1 + n_max))`` with w above 0, so that 1
-  stays the highest score. For those behind n is taken to be 0.
+* among what the searches found, once it was learned how much they count for (the stage "prior"): the score s of each of
+  the `PRIOR_DEPTH` first concepts becomes ``(s + w log(1 + n)) / (1 + w log(1 + n_max))`` with w above 0, so that 1
+  stays the highest score. For those behind, n is taken to be 0.
 
-Concepts whose names are equally near, of which some are expected (by their semantic type), keep these first: the others
-get no more than they do.
+Among concepts whose names are equally near, those that are expected (by their semantic type) stay first: the others get
+no more than they do.
 
 What look-up found stays before what the searches found, however rare it is. A cross-encoder leaves homonyms that
-look-up found in this order, unless it reads the mention's context; candidates of the searches it orders as ever, by
-its own scores and these.
+look-up found in this order, unless it reads the mention's context; it orders candidates of the searches as ever, by its
+own scores and these.
 
 File: ``prior.npy`` in the linker's folder, a count for each concept.
 """

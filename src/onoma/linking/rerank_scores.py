@@ -9,10 +9,10 @@ A candidate that was not reranked has probability 0 and so keeps its place after
 to six decimals; of equal ones that which the first stage had earlier comes first. A weight of 0 is the first stage
 alone, 1 the cross-encoder alone.
 
-**NIL.** A cross-encoder may have learnt that none of the candidates is meant. NIL is then one candidate more, without a
+**NIL.** A cross-encoder may have learned to say that no candidate is meant. NIL is then one more candidate, without a
 text: its score is 0 in training, so that the score of any other is the logarithm of its odds against NIL. In use the
 score of NIL is a number that was chosen on development mentions: there NIL is as frequent as it is, not as it was among
-the mentions learnt from, and a constant factor of its odds is what sets that right. NIL is the answer where it is more
+the mentions learned from, and a constant factor of its odds is what sets that right. NIL is the answer where it is more
 probable than all candidates together.
 
 **Look-up.** What a linker's look-up found is a name that equals the mention. Such hits stay before all else and are

@@ -1,7 +1,7 @@
-"""The candidates of a linker ranked anew by a cross-encoder, which reads mention and candidate together.
+"""The candidates of a linker reranked by a cross-encoder, which reads mention and candidate together.
 
-`onoma.training.reranking` trains one from the candidates of a linker. How its scores and those of the linker make one
-ranking says `onoma.linking.rerank_scores`.
+`onoma.training.reranking` trains one from the candidates of a linker. `onoma.linking.rerank_scores` says how its scores
+and those of the linker are combined into one ranking.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Reranker:
         """Candidates in their new order, and how probable it is that none of them is meant.
 
         A candidate's score becomes ``(1 - weight) x its score + weight x its probability`` among the first ``depth``
-        candidates of its mention, and NIL if that was learnt; the others have probability 0 and stay behind these. Of
+        candidates of its mention, and NIL if that was learned; the others have probability 0 and stay behind these. Of
         equal scores, to six decimals, what stood earlier comes first.
 
         Args:

@@ -1,15 +1,14 @@
-"""Misspelt words of a mention put right, by the words of the linker's own names.
+"""Misspelt words of a mention corrected, by the words of the linker's own names.
 
 A word is misspelt if no name has it and the encoder's tokeniser does not have it whole, which keeps common words
-("belly", "still") that a terminology happens to lack. It becomes a word of the names that differs by one letter too
-many, missing, wrong or swapped with the next, behind an equal first letter; of several the one that most names have.
-One letter and no more: with two, "prednisone" would become "prednisolone" where a list has only that.
+("belly", "still") that a terminology happens to lack. It becomes a word of the names that begins with the same letter
+and differs by one letter: one too many, missing, wrong or swapped with the next. Of several such words, the one that
+most names have is used. Only one letter: with two, "prednisone" would become "prednisolone" if a list has only that.
 
 Files: ``words.utf8``, ``words.offsets.npy`` and ``words.counts.npy`` in the linker's folder, how many names have each
 word.
 
-A correction can still be wrong, above all over a short list of names: it is off unless it is asked for, and told with
-the answer.
+A correction can still be wrong, above all with a short list of names: it is off by default, and shown with the answer.
 """
 
 from __future__ import annotations

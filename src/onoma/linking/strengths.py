@@ -5,15 +5,15 @@ What is left out:
 ===================  ==================================================================================================
 amounts              500 mg, 0,5 g, 5-10 mg, 250 mg/5 ml, 20 mg/12.5 mg, 100 units/mL, 25 mcg/hr, 0.9 %, 1:1,000, 24 HR,
                      30 tablets, #30
-behind, before them  forms (tab, oral suspension, ER capsule), routes (IV, p.o.) and directions (bid, every 6 hours)
+before, after them   forms (tab, oral suspension, ER capsule), routes (IV, p.o.) and directions (bid, every 6 hours)
 brands in brackets   ... 10 MG Oral Tablet [Lipitor], as RxNorm has them
 ===================  ==================================================================================================
 
 A terminology knows better: a mention that is a name stays whole ("hypertonic saline 3 %", a clinical drug of RxNorm),
-and of what may be left the longest that is a name is taken ("Effexor XR", if there is one). Only then are forms left
-out that no amount stands beside ("Calamine lotion", but "amoxicillin capsules"), and numbers without a unit ("Lipitor
-20"). Of a name that several amounts tear ("Ozempic 0.25 mg or 0.5 mg pen") what stands before the first is tried too.
-The rules are made for English and Latin.
+and of what may remain, the longest that is a name is used ("Effexor XR", if there is one). Only then are forms left out
+that have no amount beside them ("Calamine lotion", but "amoxicillin capsules"), and numbers without a unit ("Lipitor
+20"). If several amounts split a name ("Ozempic 0.25 mg or 0.5 mg pen"), what is before the first is tried too. The
+rules are for English and Latin.
 """
 
 from __future__ import annotations

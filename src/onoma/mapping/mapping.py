@@ -49,11 +49,11 @@ class MapReport(Counts):
 
     Attributes:
         no_concept_below: Confidence below which the linker, as it was tuned, gives no link; unset: it always does.
-        development_confidence: What ``mean_confidence`` is on the mentions that the linker was calibrated on; far from
-            it, those of the table are unlike them. Unset under filters too.
+        development_confidence: What ``mean_confidence`` is on the mentions that the linker was calibrated on; if it is
+            far from that, the table's mentions are unlike them. Unset under filters too.
         answers_nil: Its cross-encoder may answer that no concept is meant.
         seconds: That this run took.
-        linker_fingerprint: Which the answers depend on.
+        linker_fingerprint: Of what the answers depend on.
         input_sha256: Of the input.
         onoma: Version.
     """
@@ -88,49 +88,50 @@ def map_table(
 ) -> MapReport:
     """Link a column of a table and write the table with the answers to another file.
 
-    Every row and every column is kept, in their order. The answers' columns come after them: ``concept_id``,
-    ``preferred_name``, ``matched_name``, ``score``; ``confidence``, if the linker is calibrated; ``rank``, if
-    ``top_k`` is above 1. A row with several links becomes as many rows, best first; a row without any (its mention is
-    missing, blank, or means nothing to the linker, or the linker was tuned to say so of what it is not sure of) stays,
-    with nulls in these columns.
+    Every row and every column is kept, in order. The answers' columns come after them: ``concept_id``,
+    ``preferred_name``, ``matched_name``, ``score``; ``confidence``, if the linker is calibrated; ``rank``, if ``top_k``
+    is above 1. A row with several links becomes as many rows, best first. A row without any is kept, with nulls in
+    these columns: its mention is missing, blank, or of no use to the linker, or the linker was tuned to withhold
+    uncertain answers.
 
-    With a ``preparation`` the first of these columns is ``read_as``: what was linked in place of the mention, null
-    where that is the mention itself. A composite mention that was split has the rows of its parts; a part without a
-    link one.
+    With a ``preparation``, the first of these columns is ``read_as``: what was linked in place of the mention, null if
+    that is the mention itself. A composite mention that was split has the rows of its parts; a part without a link has
+    one row.
 
-    Memory is bounded whatever the size of the table, and each different mention (with its context, if that is given) is
-    linked once in the whole run.
-    Until the output is whole, the work lies in ``.OUTPUT.map`` beside it; a run that was stopped, however, goes on
-    from there when it is called again, and its output is the same to the byte.
+    Memory is bounded whatever the size of the table, and each distinct mention (with its context, if given) is linked
+    once in the whole run.
+    Until the output is complete, finished work is kept in ``.OUTPUT.map`` beside it. A run that was stopped, however,
+    resumes from there when it is called again, and its output is the same to the byte.
 
     Args:
         linker: A linker's folder.
-        input: ``.csv``, ``.tsv`` (all columns are text, which semicolons may divide too), ``.parquet``, ``.jsonl``; all
-            but Parquet may be gzip (``.csv.gz``).
+        input: ``.csv``, ``.tsv`` (all columns are text; semicolons may separate them too), ``.parquet``, ``.jsonl``;
+            all but Parquet may be gzip (``.csv.gz``).
         output: ``.parquet``, ``.csv``, ``.tsv``, ``.jsonl``.
-        column: Holds the mentions.
-        context: Holds the text around each mention, for a cross-encoder that reads it, and for the short forms that it
-            defines.
-        encoding: Of an input that is text, such as ``cp1252`` or ``utf-16``; what is written is UTF-8.
-        quoting: Whether cells of an input that is text may stand in double quotes; "auto": unless tabs divide them.
-        top_k: Links of a mention, at most, or of each of its parts; from 1.
+        column: The column with the mentions.
+        context: The column with the text around each mention, for a cross-encoder that reads it, and for the short
+            forms that it defines.
+        encoding: Of an input that is text, such as ``cp1252`` or ``utf-16``; the output is UTF-8.
+        quoting: Whether cells of an input that is text may be in double quotes; "auto": unless tabs separate them.
+        top_k: Links per mention, at most, or per part of it; from 1.
         preparation: What mentions go through before they are linked.
         asking: Stages, confidence, filters and expected types in place of the linker's own settings.
         workers: Processes (unset: this one alone) or actors of the cluster (unset: one for each of its processors).
         engine: See `Engine`.
         address: Of a Ray cluster.
-        database: Of a linker with its vectors in PostgreSQL, see `Linker.open`. On a cluster it is the environment
+        database: For a linker with its vectors in PostgreSQL, see `Linker.open`. On a cluster it is the environment
             variable of each node.
-        overwrite: Replace ``output``, and throw away unfinished work of other settings.
+        overwrite: Replace ``output``, and discard unfinished work with other settings.
         progress: Called with how much of a stage is done, how much there is to do, and the stage: "reading" and
-            "writing" (rows; while a text is read its lines), "linking" (mentions; those that an earlier run linked are
-            not counted) and "counting" (mentions again, whose confidences are summed up).
+            "writing" (rows; lines while text is read), "linking" (mentions, without those that an earlier run linked)
+            and "counting" (mentions again, to sum up their confidences).
 
     Raises:
-        InputError: input and output are one file or of an unknown kind; the input cannot be read (saying the line), has
-            no such column, or one that an answer's column would share its name with; nothing reads the contexts;
-            ``top_k`` or ``workers`` below 1.
-        ConfigError: a setting has a value it cannot have, or a stage or confidence is asked for that the linker lacks.
+        InputError: input and output are one file or of an unknown kind; the input cannot be read (giving the line),
+            lacks the column, or has one with the name of an answer's column; nothing reads the contexts; or ``top_k``
+            or ``workers`` is below 1.
+        ConfigError: a setting has a value that is not allowed, or a stage or confidence is requested that the linker
+            lacks.
         OnomaError: the linker cannot be opened, see `Linker.open`.
         ArtifactExistsError: ``output`` exists.
         MismatchError: there is unfinished work for this output with other settings.

@@ -62,31 +62,31 @@ def build_bitext_pairs(
     """Make pairs of the two sides of translations, to train on after or (`merge_pairs`) with synonyms.
 
     With ``classes="pair"``, as in the paper, each translation pair is a class with two names; "the" with its
-    translations "der" and "die" is two classes. In a batch the one "the" is then a negative of the other, unless
-    equal names are marked (``ambiguous``). With "column" all texts of one class in the file(s), English or not,
-    are names of one class: synonyms and translations alike, and files of several languages meet. With "listed" too,
-    and the pairs are those of the lines alone, as SapBERT's training file has them.
+    translations "der" and "die" is two classes. In a batch, one "the" is then a negative of the other, unless equal
+    names are marked (``ambiguous``). With "column", all texts of one class in the file(s), English or not, are names of
+    one class: synonyms and translations alike, so that files of several languages meet. The same holds with "listed",
+    but the pairs are only those of the lines, as in SapBERT's training file.
 
     Args:
-        files: See `onoma.pairs.bitext`. A pair that comes twice counts once; where it is a class, whichever side
-            stands first.
+        files: See `onoma.pairs.bitext`. A pair that occurs twice counts once; if it is a class, whichever side is
+            first.
         tokenizer: The base encoder's tokeniser or its ``tokenizer.json``.
-        out: The folder to write. Its manifest counts the lines (``config["lines"]``): in all, rejected, repeated,
-            and with equal sides (nothing to learn from), and with "pair" those whose class an earlier one has, which
-            are then negatives of it. Rejected ones are listed in ``rejects.parquet``.
+        out: The folder to write. Its manifest counts the lines (``config["lines"]``): in all, rejected, repeated, and
+            with equal sides (nothing to learn from), and with "pair" those whose class an earlier one has, which are
+            then negatives of it. Rejected ones are listed in ``rejects.parquet``.
         classes: "pair", "column" or "listed".
-        max_tokens: Longer texts are cut, special tokens included.
-        normalisation: Preset that all texts go through, see `onoma.terminology.normalise`.
-        max_pairs_per_class: Random cap, see `synonym_pairs`, of classes that a column names. Unset: 50.
-        ambiguous: What becomes of a text that stands in several classes, see `training_names`.
-        on_error: "strict" ends at the first bad line, "skip" leaves out, counts and lists.
+        max_tokens: Longest text, special tokens included; longer ones are truncated.
+        normalisation: Preset by which all texts are normalised, see `onoma.terminology.normalise`.
+        max_pairs_per_class: Random cap, see `synonym_pairs`, for classes that a column names. Unset: 50.
+        ambiguous: What becomes of a text in several classes, see `training_names`.
+        on_error: "strict" ends at the first bad line; "skip" leaves bad lines out, counts and lists them.
         seed: Of the sample of pairs.
         overwrite: Replace a pair set that is there.
         progress: See `Progress`.
 
     Raises:
         InputError: a file cannot be read, under "strict" a line is bad, or there is no pair.
-        ConfigError: a setting has a value it cannot have.
+        ConfigError: a setting has a value that is not allowed.
         ArtifactExistsError: ``out`` is taken.
 
     Source:

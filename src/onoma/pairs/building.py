@@ -1,4 +1,4 @@
-"""From a terminology to a pair set."""
+"""Make a pair set from a terminology."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ def build_pairs(
     """Make the synonym pairs of a terminology, tokenise the names, and write both as a folder.
 
     Args:
-        terminology: Active concepts and names that are not suppressed are taken.
+        terminology: Its active concepts and names that are not suppressed are used.
         tokenizer: The base encoder's tokeniser or its ``tokenizer.json``.
         out: The folder to write.
-        max_tokens: Longer names are cut, special tokens included.
-        normalisation: Preset that names go through first, see `onoma.terminology.normalise`.
+        max_tokens: Longest name, special tokens included; longer ones are truncated.
+        normalisation: Preset by which names are normalised first, see `onoma.terminology.normalise`.
         max_pairs_per_concept: Random cap, see `synonym_pairs`.
         languages: BCP 47 tags to train on, see `onoma.pairs.languages`. Unset: all.
-        include_suppressed: Take suppressed names too, as the papers' preparation of the UMLS did.
+        include_suppressed: Use suppressed names too, as the papers' preparation of the UMLS did.
         ambiguous: See `training_names`.
         hidden_names: Rows of the terminology's table of names to leave out.
         seed: Of the sample of pairs.
-        reuse: Take what lies at ``out`` when it was made from the same things with the same settings.
+        reuse: Use what is at ``out`` if it was made from the same things with the same settings.
         part_of: The run's folder, which an error names as what to remove.
         overwrite: Replace a pair set that is there.
         progress: Called with (names tokenised, number of names, "tokenising names").
 
     Raises:
-        InputError: no concept has two names to pair, no name is of one of the languages, a hidden name does not
-            exist, or the tokeniser is unreadable.
-        ConfigError: a setting has a value it cannot have.
+        InputError: no concept has two names to pair, no name is in one of the languages, a hidden name does not exist,
+            or the tokeniser is unreadable.
+        ConfigError: a setting has a value that is not allowed.
         ArtifactExistsError: ``out`` is taken.
         MismatchError: with ``reuse``, the pair set at ``out`` is another one and may not be replaced.
     """

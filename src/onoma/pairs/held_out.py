@@ -1,4 +1,4 @@
-"""Synonyms hidden from training and linking, to be looked for afterwards."""
+"""Synonyms hidden from training and linking, to be searched for afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from onoma.types import RowArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """Hidden synonyms, at most one of each concept, in the order of the terminology."""
+    """Hidden synonyms, at most one per concept, in the order of the terminology."""
 
     texts: tuple[str, ...]
     """The hidden synonyms as the terminology spells them."""
@@ -56,22 +56,22 @@ def hold_out_synonyms(
 ) -> HeldOut:
     """Choose synonyms to hide, at random and uniformly over the concepts that can spare one.
 
-    A concept can spare a synonym when two other distinct normalised names, of the same languages, remain. The
-    preferred name is never hidden, nor a text that is a name of another concept too (it could not be told whose it
-    is). One synonym of a concept at most, so that the answers are independent of one another.
+    A concept can spare a synonym if two other distinct normalised names, in the same languages, remain. Neither the
+    preferred name nor a text that is also a name of another concept is ever hidden (nobody could say whose the latter
+    is). At most one synonym per concept is hidden, so that the answers are independent of one another.
 
     Args:
-        terminology: Whose names to hide, or its folder.
+        terminology: The terminology, or its folder.
         n_names: How many synonyms to hide.
         seed: Of the choice.
         normalisation: Preset under which texts count as equal.
-        languages: BCP 47 tags to hide names of (``en`` takes ``en-GB`` too). Unset: all.
-        hidden_names: Rows of names that are hidden already, for another purpose: as if the terminology did not have
+        languages: BCP 47 tags to hide names of (``en`` includes ``en-GB``). Unset: all.
+        hidden_names: Rows of names that are already hidden, for another purpose: as if the terminology did not have
             them. None of their texts is chosen for the same concept.
 
     Raises:
-        InputError: a hidden name does not exist, no name is of one of the languages, fewer concepts than ``n_names``
-            can spare one, or the seed is no whole number from 0.
+        InputError: a hidden name does not exist, no name is in one of the languages, fewer concepts than ``n_names``
+            can spare one, or the seed is not a whole number from 0.
     """
     terminology = as_terminology(terminology)
     check_languages(terminology, languages)
@@ -151,14 +151,14 @@ def names_of_mentions(
     normalisation: str = "sapbert",
     mention_format: MentionFormat | None = None,
 ) -> RowArray:
-    """Names that are written as mentions are, such as those of a test set, which shall not be learned from.
+    """Names that are written as mentions are, such as those of a test set, to be left out of training.
 
     Args:
-        terminology: Whose names.
-        files: Annotated mentions, as `onoma.pairs.read_mentions` reads them, and the parts of composite ones. What they
-            are said to mean does not count.
-        normalisation: Preset that names and mentions go through.
-        mention_format: What the columns of the tables among the files are called, and the encoding.
+        terminology: The terminology of the names.
+        files: Annotated mentions, as `onoma.pairs.read_mentions` reads them, and the parts of composite ones. Their
+            codes are ignored.
+        normalisation: Preset by which names and mentions are normalised.
+        mention_format: The names of columns in those files that are tables, and the encoding.
 
     Returns:
         Rows of the table of names, ascending, to be given as ``hidden_names``.

@@ -52,27 +52,27 @@ def build_mention_pairs(
 ) -> PairSet:
     """Pair every mention with the names of its concept.
 
-    A mention becomes a training name of its concept, so that neither the concept's names nor its other mentions
-    are its negatives. A mention of several concepts (``D001|D002``) becomes one of each. Nothing is paired with
-    itself: a mention that is spelt like a name of its concept is that name.
+    A mention becomes a training name of its concept, so that neither the concept's names nor its other mentions are its
+    negatives. A mention of several concepts (``D001|D002``) becomes one of each. Nothing is paired with itself: a
+    mention that is spelt like a name of its concept is that name.
 
     Args:
-        terminology: What the mentions are linked to. Active concepts and names that are not suppressed are taken,
-            those of the mentioned concepts alone.
+        terminology: What the mentions are linked to. Its active concepts and names that are not suppressed are used,
+            only those of the mentioned concepts.
         mentions: Columns ``mention`` and ``concept_id`` (String), a row for each annotation; several codes are
-            divided by ``|``, in the table and in the terminology alike. A mention of several parts must be
-            taken apart before: annotations rarely say which part means what.
+            separated by ``|``, both in the table and in the terminology. A mention of several parts must be split
+            beforehand: annotations rarely say which part means what.
         tokenizer: The base encoder's tokeniser or its ``tokenizer.json``.
         out: The folder to write. Its manifest counts the mentions (``config["mentions"]``): in all, of no concept
             (`onoma.codes.NO_CONCEPT`: there is nothing to pair them with), of unknown concepts, blank after
             normalisation, and of concepts without a name to pair with.
-        max_tokens: Longer names are cut, special tokens included.
-        normalisation: Preset that names and mentions go through, see `onoma.terminology.normalise`.
+        max_tokens: Longest name, special tokens included; longer ones are truncated.
+        normalisation: Preset by which names and mentions are normalised, see `onoma.terminology.normalise`.
         max_pairs_per_mention: Random cap. Unset: all names, as SapBERT does.
         languages: BCP 47 tags of the names to pair with, see `onoma.pairs.languages`. Unset: all.
-        ambiguous: What becomes of a text that several of these concepts carry, see `training_names`.
-        on_unknown: "refuse" ends at the first mention of a concept that is not there (or retired), "skip" leaves
-            such mentions out and counts them; of the concepts of a mention ("D1|D2") those that are there are taken.
+        ambiguous: What becomes of a text that several of these concepts have, see `training_names`.
+        on_unknown: "refuse" ends at the first mention of a concept that is not there (or retired), "skip" leaves such
+            mentions out and counts them; of the concepts of a mention ("D1|D2"), those that are there are used.
         rejects: Lines that were left out as ``mentions`` were read (`Reading.rejects`); kept in ``rejects.parquet``.
         seed: Of the sample of pairs.
         overwrite: Replace a pair set that is there.
@@ -81,7 +81,7 @@ def build_mention_pairs(
 
     Raises:
         InputError: the table has other columns, a concept is unknown, or no pair is left.
-        ConfigError: a setting has a value it cannot have.
+        ConfigError: a setting has a value that is not allowed.
         ArtifactExistsError: ``out`` is taken.
 
     Source:

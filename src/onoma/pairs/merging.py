@@ -1,4 +1,4 @@
-"""Several pair sets to one, to train on them together: synonyms with mentions, or with translations."""
+"""Merge several pair sets into one, to train on them together: synonyms with mentions, or with translations."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _ALIKE = ("tokenizer", "max_tokens", "normalisation")
 def merge_pairs(sets: Sequence[PairSet | str | Path], out: str | Path, *, overwrite: bool = False) -> PairSet:
     """Merge pair sets: all names, all pairs.
 
-    Sets made from one terminology share its concepts, so that a mention and the synonyms of its concept are of
-    one class. Classes of other sets stay apart. Where equal names are marked they are marked across the sets: here
-    texts are equal when their tokens are, which is all that an encoder sees of them. (They are compared by hashes
-    of 64 bits; among 17 million names two different ones are taken for equal once in 100,000 merges.)
+    Sets made from one terminology share its concepts, so that a mention and the synonyms of its concept are of one
+    class. Classes of other sets stay separate. If equal names are marked, they are marked across the sets: here texts
+    are equal if their tokens are, which is all that an encoder sees of them. (They are compared by hashes of 64 bits;
+    among 17 million names, two different ones are taken for equal once in 100,000 merges.)
 
     Args:
         sets: Two or more, or their folders; none of them merged before.
@@ -31,7 +31,7 @@ def merge_pairs(sets: Sequence[PairSet | str | Path], out: str | Path, *, overwr
         overwrite: Replace a pair set that is there.
 
     Raises:
-        InputError: fewer than two sets, one that was merged before, or one that ``out`` lies in.
+        InputError: fewer than two sets, one that was merged before, or one that ``out`` is in.
         MismatchError: made with different tokenisers, lengths or normalisation, or some marked and some not.
         ArtifactExistsError: ``out`` is taken.
     """

@@ -115,20 +115,20 @@ def build_triples(
 ) -> TripleSet:
     """Make the triples of a terminology's relations, tokenise the names, and write both as a folder.
 
-    Relations are taken in the directions in which the terminology gives them; UMLS gives both ("A isa B" and "B
-    inverse_isa A"), most ontologies one. A concept is never related to itself, and a triple that several sources
-    give counts once.
+    Relations are used in the directions in which the terminology gives them; UMLS gives both ("A isa B" and "B
+    inverse_isa A"), most ontologies one. A concept is never related to itself, and a triple that several sources give
+    counts once.
 
     Args:
-        terminology: Active concepts and names that are not suppressed are taken, and the relations between
-            concepts that have a name left.
+        terminology: Its active concepts and names that are not suppressed are used, and the relations between concepts
+            that have a name left.
         tokenizer: The base encoder's tokeniser or its ``tokenizer.json``.
-        out: The folder to write. Its manifest counts the relations (``config["relations_found"]``): in all, of
-            other kinds than ``relations``, with a concept without names, from a concept to itself, and repeated.
-        max_tokens: Longer names are cut, special tokens included. CODER's are cut at 32.
-        normalisation: Preset that names go through first; CODER's is "coder".
+        out: The folder to write. Its manifest counts the relations (``config["relations_found"]``): in all, of other
+            kinds than ``relations``, with a concept without names, from a concept to itself, and repeated.
+        max_tokens: Longest name, special tokens included; longer ones are truncated. CODER truncates at 32.
+        normalisation: Preset by which names are normalised first; CODER's is "coder".
         languages: BCP 47 tags to train on, see `onoma.pairs.languages`. Unset: all.
-        relations: Kinds of relations to take. Unset: all.
+        relations: Kinds of relations to use. Unset: all.
         ambiguous: See `training_names`.
         hidden_names: Rows of the terminology's table of names to leave out.
         overwrite: Replace a triple set that is there.
@@ -136,7 +136,7 @@ def build_triples(
 
     Raises:
         InputError: no relation is left, or one of ``relations`` does not exist.
-        ConfigError: a setting has a value it cannot have.
+        ConfigError: a setting has a value that is not allowed.
         ArtifactExistsError: ``out`` is taken.
 
     Source:

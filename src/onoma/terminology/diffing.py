@@ -9,9 +9,9 @@ added                    an active code that was not there; new: its preferred n
 added_obsolete           a code that was not there, obsolete from the start; new: its preferred name
 retired                  was active, is obsolete, without successor; old, new: preferred names; qualifier: see removed
 replaced                 was active, is obsolete, with ``replaced_by``; old, new: preferred names
-removed                  an active code that is gone altogether; old: its preferred name; qualifier: the code that was
-                         added with this preferred name, if there is one such (the code may have moved)
-removed_obsolete         an obsolete code that is gone altogether; old: its preferred name
+removed                  an active code that is gone; old: its preferred name; qualifier: the code that was added with
+                         this preferred name, if there is exactly one (the code may have moved)
+removed_obsolete         an obsolete code that is gone; old: its preferred name
 revived                  was obsolete, is active; old, new: preferred names
 successor_changed        status as before, another ``replaced_by``; old, new: successors
 renamed_entirely         status as before, another preferred name, and the earlier one is no name in use any more: it
@@ -19,12 +19,12 @@ renamed_entirely         status as before, another preferred name, and the earli
                          else now; old, new: preferred names
 renamed                  status as before, another preferred name otherwise; old, new: preferred names
 respelled                likewise, but only upper and lower case or white space differ
-name_added, ...          a name (text and language) that was not there, is not there any more; qualifier: the language
+name_added, ...          a name (text and language) that is new, or gone; qualifier: the language
 name_removed
-name_suppressed, ...     a name that both have, of which every row is marked as suppressed now, or no longer is;
+name_suppressed, ...     a name that both have, all of whose rows are now marked as suppressed, or no longer are;
 name_unsuppressed        old, new: the name; qualifier: the language
-name_retyped             a name that both have, of another term type (the scope of a synonym), and preferred in neither;
-                         old, new: its term types, with "+" between several; qualifier: the name
+name_retyped             a name that both have, with another term type (the scope of a synonym), and preferred in
+                         neither; old, new: its term types, with "+" between several; qualifier: the name
 type_added, ...          a semantic type
 type_removed
 relation_added, ...      a relation; qualifier: its kind; old, new: the tail's code
@@ -35,11 +35,11 @@ reference_added, ...     a cross-reference; qualifier: its relation; old, new: t
 reference_removed
 =======================  =============================================================================================
 
-``replaced_by`` is that of the new release, null where the code is gone. Names, types, relations, definitions and
-references are compared for codes that both releases have, whatever a relation leads to: what comes and goes with a code
-is said by its one row. So is what a code loses that was retired or replaced and has no name in the new release, as CUIs
-of the UMLS. Order and sources are not compared. Rows are sorted by the kind of change (in the table's
-order), then ``concept_id``, ``qualifier``, ``old``, ``new``, by code point.
+``replaced_by`` is that of the new release, null if the code is gone. Names, types, relations, definitions and
+references are compared for codes that both releases have, whatever a relation leads to: what is added or removed with a
+code is covered by that code's one row. So are the losses of a code that was retired or replaced and has no name in the
+new release, such as CUIs of the UMLS. Order and sources are not compared. Rows are sorted by the kind of change (in the
+table's order), then ``concept_id``, ``qualifier``, ``old``, ``new``, by code point.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Codes from the IRIs of ontologies, and what their standard properties mean.
 
-An IRI of the OBO Foundry, ``http://purl.obolibrary.org/obo/MONDO_0005148``, stands for the code ``MONDO:0005148``
-(OBO 1.4, section 5.9). So do IRIs that begin as one of `NAMESPACES`; any other IRI is its own code, unless the user
-gives a prefix for it. What is no IRI (``MONDO:0005148``, ``C0011860``) is a code already. IRIs known here are known by
-``https://`` too, with which some files write them, as browsers show addresses.
+An IRI of the OBO Foundry, ``http://purl.obolibrary.org/obo/MONDO_0005148``, stands for the code ``MONDO:0005148`` (OBO
+1.4, section 5.9). So do IRIs that begin with one of `NAMESPACES`; any other IRI is its own code, unless the user gives
+a prefix for it. What is not an IRI (``MONDO:0005148``, ``C0011860``) already is a code. IRIs known here are also known
+with ``https://``, which some files write, because browsers show addresses that way.
 """
 
 from __future__ import annotations

@@ -4,16 +4,16 @@
 concepts         (C rows)  concept_id, preferred_name, semantic_types, status ("active" or "obsolete"), replaced_by
 names            (N rows)  concept_row, text, language, source, term_type, is_preferred, is_suppressed
 relations        (R rows)  head_row, relation, tail_row, source; "head relation tail" reads as a sentence
-definitions      (D rows)  concept_row, text, source; the file is there only if the source has definitions
+definitions      (D rows)  concept_row, text, source; the file exists only if the source has definitions
 cross_references (X rows)  concept_row, code, relation, source; likewise. What another vocabulary calls the concept:
-                           ``code`` is of that vocabulary and stands as the source writes it ("MESH:D009203");
-                           ``relation`` is SKOS's exactMatch, closeMatch, broadMatch, narrowMatch or relatedMatch (the
-                           other is broader, narrower), or "xref" where the source does not say
+                           ``code`` is of that vocabulary, as the source writes it ("MESH:D009203"); ``relation`` is
+                           SKOS's exactMatch, closeMatch, broadMatch, narrowMatch or relatedMatch (the other is
+                           broader, narrower), or "xref" if the source does not say
 ================ ========= =========================================================================================
 
-A row number is a position, from 0. ``names`` is sorted by ``concept_row``, so the names of a concept lie together, its
-preferred name first, then the order of the source. A concept without any name has ``preferred_name`` "" and is obsolete
-as a rule (a retired code). ``replaced_by`` may name a concept of another terminology.
+A row number is a position, from 0. ``names`` is sorted by ``concept_row``, so the names of a concept are together, its
+preferred name first, then the order of the source. A concept without any name has ``preferred_name`` "" and is usually
+obsolete (a retired code). ``replaced_by`` may name a concept of another terminology.
 """
 
 from __future__ import annotations

@@ -52,9 +52,9 @@ def train_encoder(
     Args:
         recipe: What to do: the name or file of a recipe, what `Recipe.load` gives, or settings.
         pairs: Pairs tokenised with the base encoder's tokeniser, or their folder.
-        out: The encoder folder to write: sentence-transformers layout, ONNX model, manifest, ``train.json``.
-            The unfinished run lies in ``OUT.run`` and goes on from its last checkpoint.
-        development: What to measure the encoder on while it is trained; the mean of their acc@1 decides what is best.
+        out: The encoder folder to write: sentence-transformers layout, ONNX model, manifest, ``train.json``. The
+            unfinished run is kept in ``OUT.run`` and resumes from its last checkpoint.
+        development: What to measure the encoder on during training; the mean of their acc@1 decides what is best.
         overwrite: Replace an encoder that is there.
         watching: Who follows the run, see `onoma.training.watching.Watching`.
 
@@ -64,7 +64,7 @@ def train_encoder(
             tracker.
         MismatchError: ``OUT.run`` belongs to other settings or data, or the pairs to another tokeniser.
         TrainingError: the loss is not a number, or memory does not suffice.
-        UnavailableError: the base encoder, or the package of a tracker, is not to be had.
+        UnavailableError: the base encoder, or the package of a tracker, is not available.
     """
     recipe = Recipe.of(recipe)
     config = recipe.config

@@ -1,7 +1,7 @@
-"""What can be set about self-alignment, and the recipes that set it.
+"""Settings of self-alignment, and recipes with values for them.
 
 A recipe is a TOML file: a ``description`` and values for fields of `TrainingConfig`. Those shipped with
-Onoma lie in ``training/recipes``; a path to a file of your own works in their place.
+Onoma are in ``training/recipes``; you can give the path of a file of your own instead.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from onoma.training.run_config import EncoderRunConfig
 from onoma.training.settings import NamedSettings
 
 SETTINGS_OF_PAIRS = ("languages", "include_suppressed", "max_pairs_per_concept", "ambiguous")
-"""Settings of a recipe that say which pairs are made; `onoma.training.run.train_on_pairs` takes them as they are."""
+"""Settings of a recipe that say which pairs are made; `onoma.training.run.train_on_pairs` takes pairs as they are."""
 
 
 class TrainingConfig(EncoderRunConfig):
     """Settings of one self-alignment run (SapBERT, Liu et al. 2021); `Recipe.load` takes those of a recipe.
 
     Raises:
-        ConfigError: there is no such setting, or a value cannot be.
+        ConfigError: there is no such setting, or a value is not allowed.
     """
 
     include_suppressed: bool = Field(
@@ -40,12 +40,12 @@ class TrainingConfig(EncoderRunConfig):
     max_pairs_per_concept: int = Field(default=50, ge=1, description="random cap of synonym pairs per concept")
     ambiguous: Literal["keep", "mark", "drop"] = Field(
         default="keep",
-        description="equal names of different concepts: negatives (keep), never negatives (mark), left out (drop)",
+        description="equal names of different concepts: negatives (keep), never negatives (mark), or left out (drop)",
     )
 
     batch_pairs: int = Field(default=256, ge=2, description="pairs per step; a batch has twice as many names")
     batches: Batches = Field(
-        default_factory=RandomBatches, description="which pairs come together: random, or neighbours"
+        default_factory=RandomBatches, description="which pairs share a batch: random, or neighbours"
     )
     mining: Mining = Field(
         default_factory=HardTriplets,
@@ -57,7 +57,7 @@ class TrainingConfig(EncoderRunConfig):
     )
     matryoshka: tuple[int, ...] = Field(
         default=(),
-        description="also train the first so many numbers of each vector, e.g. [64, 128]; unset: whole vectors only",
+        description="also train vectors cut to this many first numbers, e.g. [64, 128]; unset: whole vectors only",
     )
 
     @field_validator("matryoshka", mode="before")

@@ -64,7 +64,7 @@ class Batches(ABC):
     """What the loop asks of batches; they are numbered from 0 over the whole run.
 
     Args:
-        order: Of what is learnt from, pass after pass.
+        order: Of what is learned from, pass after pass.
     """
 
     def __init__(self, order: ShuffledRows) -> None:
@@ -72,7 +72,7 @@ class Batches(ABC):
 
     @property
     def steps_per_epoch(self) -> int:
-        """Batches in one pass over all that is learnt from."""
+        """Batches in one pass over all that is learned from."""
         return self._order.steps_per_epoch
 
     @abstractmethod

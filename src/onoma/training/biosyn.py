@@ -1,7 +1,7 @@
 """BioSyn: an encoder learns to rank the names of a dictionary for annotated mentions (Sung et al. 2020).
 
 A query is compared with some candidates, half of them found by characters (TF-IDF), the others by the encoder as it was
-when the pass over the queries began. The score is the sum of a dense and a sparse one, whose weight is learnt with the
+when the pass over the queries began. The score is the sum of a dense and a sparse one, whose weight is learned with the
 encoder; the loss makes it probable that a right candidate is drawn by a softmax over the candidates.
 `onoma.training.loop` is the loop.
 
@@ -49,7 +49,7 @@ from onoma.training.watching import Watching, check_watching
 from onoma.types import Tell
 
 _MEASURED_TEXTS = 1024
-"""Texts whose vectors' lengths say what a learnt weight is worth beside a cosine."""
+"""Texts whose vectors' lengths say what a learned weight is worth beside a cosine."""
 
 
 def train_biosyn(
@@ -64,17 +64,17 @@ def train_biosyn(
     overwrite: bool = False,
     **watching: Unpack[Watching[BiosynStepReport]],
 ) -> TrainingReport:
-    """Train an encoder, and the weight of the sparse score with it, on annotated mentions.
+    """Train an encoder, and with it the weight of the sparse score, on annotated mentions.
 
     Args:
         recipe: What to do: the name or file of a recipe, what `BiosynRecipe.load` gives, or settings.
         mentions: Annotated mentions: lines ``id||mention`` or a table with the columns ``mention`` and ``concept_id``;
-            several right ids are divided by ``|``. Composite mentions are left out, as in the released code.
+            several right ids are separated by ``|``. Composite mentions are left out, as in the released code.
         dictionary: Where their names are looked for. A terminology gives the names of its active concepts that are not
             suppressed.
-        out: The encoder folder to write. Until it is finished, checkpoints and log lie in ``OUT.run``; the same call
-            goes on from there.
-        development: Files of mentions to measure on while training.
+        out: The encoder folder to write. Until it is finished, checkpoints and log are kept in ``OUT.run``; the same
+            call resumes from there.
+        development: Files of mentions to measure on during training.
         development_dictionary: Where these are looked for; unset: in ``dictionary``.
         mention_format: How the files of mentions are written: other columns of those that are tables, or another
             encoding.
@@ -82,8 +82,8 @@ def train_biosyn(
         watching: Who follows the run, see `onoma.training.watching.Watching`.
 
     Returns:
-        The report; its log has the sparse weight after each step. The encoder's folder holds the weight that is worth
-        the same beside a cosine (`onoma.encoders.folders.EncoderFolder.sparse_weight`).
+        The report; its log has the sparse weight after each step. The encoder's folder holds the equivalent weight
+        beside a cosine (`onoma.encoders.folders.EncoderFolder.sparse_weight`).
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
@@ -91,7 +91,7 @@ def train_biosyn(
         InputError: a file cannot be used, or the dictionary has the ids of none of the mentions.
         MismatchError: ``OUT.run`` holds an unfinished run with other settings or data.
         TrainingError: the loss is not a number, or memory does not suffice.
-        UnavailableError: the base encoder, or the package of a tracker, is not to be had.
+        UnavailableError: the base encoder, or the package of a tracker, is not available.
     """
     recipe, out = BiosynRecipe.of(recipe), checked_path(out)
     config = recipe.config
@@ -103,7 +103,7 @@ def train_biosyn(
     def make(run: Path, tell: Tell) -> _Biosyn:
         names, source = read_dictionary(dictionary, languages=config.languages)
         read = partial(queries_over, mention_format=mention_format, tell=tell)
-        data = read(mentions, names, source=source, unknown="nothing is learnt of them")
+        data = read(mentions, names, source=source, unknown="nothing is learned of them")
         if development_dictionary is not None:
             names, source = read_dictionary(development_dictionary, languages=config.languages)
         sets = [read(file, names, source=source) for file in development]
@@ -174,8 +174,8 @@ class _Biosyn(Course[BiosynConfig, BiosynStepReport]):
         return {"queries": len(data.queries), "names": len(data.names), "concepts": data.n_concepts}
 
     def save(self, out: Path, report: TrainingReport) -> None:
-        learnt = float(self._ranking.sparse_weight.detach())
-        beside_cosine = learnt / self._mean_dot()
+        learned = float(self._ranking.sparse_weight.detach())
+        beside_cosine = learned / self._mean_dot()
         save_encoder(
             self.encoder,
             out,
@@ -183,7 +183,7 @@ class _Biosyn(Course[BiosynConfig, BiosynStepReport]):
                 report,
                 mentions=[self._mentions],
                 sparse_weight=beside_cosine,
-                learnt_sparse_weight=learnt,
+                learnt_sparse_weight=learned,
                 queries_and_dictionary=self.fingerprint,
                 terminology=[manifest.fingerprint for manifest in self._terminologies],
                 **carried_origins(*(manifest.config for manifest in self._terminologies)),

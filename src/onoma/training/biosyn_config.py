@@ -1,4 +1,4 @@
-"""What can be set about training by BioSyn, and the recipes that set it (``training/biosyn-recipes``)."""
+"""Settings of training by BioSyn, and recipes with values for them (``training/biosyn-recipes``)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from onoma.training.settings import NamedSettings
 
 
 class Dot(Choice):
-    """The dot product of the vectors as they are, as in the paper."""
+    """The dot product of the unscaled vectors, as in the paper."""
 
     name: Literal["dot"] = "dot"
 
 
 class Cosine(Choice):
-    """The cosine of the vectors, which linkers compare by."""
+    """The cosine of the vectors, by which linkers compare."""
 
     name: Literal["cosine"] = "cosine"
     scale: float = Field(default=20.0, gt=0, description="factor of all scores before the softmax; larger is sharper")
@@ -31,12 +31,14 @@ class BiosynConfig(RunConfig):
     """Settings of one run of BioSyn (Sung et al. 2020)."""
 
     normalisation: str = Field(default="biosyn", description="preset of name normalisation, for training and use alike")
-    learning_rate: float = Field(default=1e-5, gt=0, description="of Adam, at its highest")
+    learning_rate: float = Field(default=1e-5, gt=0, description="highest learning rate of Adam")
     weight_decay: float = Field(
-        default=0.01, ge=0, description="of Adam, as part of the gradient (L2), on all of the encoder's weights"
+        default=0.01,
+        ge=0,
+        description="weight decay of Adam, as part of the gradient (L2), on all of the encoder's weights",
     )
     evaluate_steps: int | None = Field(
-        default=None, ge=1, description="steps between evaluations on development data; unset: once a pass"
+        default=None, ge=1, description="steps between evaluations on development data; unset: once per pass"
     )
 
     similarity: Similarity = Field(
@@ -45,9 +47,9 @@ class BiosynConfig(RunConfig):
     batch_queries: int = Field(default=16, ge=1, description="queries in a batch")
     candidates: int = Field(default=20, ge=2, description="names that a query is compared with")
     sparse_candidates: int = Field(default=10, ge=0, description="how many of them the sparse search proposes")
-    sparse_weight: float = Field(default=0.0, ge=0, description="weight of the sparse score at the start; it is learnt")
+    sparse_weight: float = Field(default=0.0, ge=0, description="initial weight of the sparse score; it is learned")
     sparse_learning_rate: float = Field(
-        default=0.01, ge=0, description="of the sparse weight, at its highest; 0 keeps the weight as it is"
+        default=0.01, ge=0, description="highest learning rate of the sparse weight; 0 keeps the weight fixed"
     )
 
     def _check(self) -> None:

@@ -50,7 +50,7 @@ class Course(ABC, Generic[Settings, Done]):
     batch_setting: str
     """The setting that says how large a batch is."""
     data_name: str
-    """What is learnt from, as a mismatch names it."""
+    """What is learned from, as a mismatch names it."""
 
     encoder: PackedEncoder
     """What was the base; the model, or a part of it."""
@@ -115,7 +115,7 @@ class Course(ABC, Generic[Settings, Done]):
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """SHA-256 over what is learnt from."""
+        """SHA-256 over what is learned from."""
 
     @abstractmethod
     def batch_in_words(self) -> str:
@@ -123,7 +123,7 @@ class Course(ABC, Generic[Settings, Done]):
 
     @abstractmethod
     def data_in_words(self) -> str:
-        """What is learnt from, as "1,000 pairs"."""
+        """What is learned from, as "1,000 pairs"."""
 
     @abstractmethod
     def data_in_numbers(self) -> dict[str, Any]:
@@ -172,20 +172,20 @@ class Course(ABC, Generic[Settings, Done]):
         teachers: Sequence[Mapping[str, Any]] = (),
         **more: Any,
     ) -> dict[str, Any]:
-        """What the manifest of the saved folder says of the run, and ``more``; what the base learnt, it has learnt too.
+        """What the saved folder's manifest says of the run, and ``more``; what the base learned, it has learned too.
 
         Args:
             report: Of the run.
-            mentions: Fingerprints of the annotated mentions that it learnt from, itself or by its teacher, unless its
+            mentions: Fingerprints of the annotated mentions that it learned from, itself or by its teacher, unless its
                 pairs say so.
-            teachers: Settings of the manifests of encoders that it learnt from: what they learnt, it has learnt too.
+            teachers: Settings of the manifests of encoders that it learned from: what they learned, it has learned too.
             more: What else to say; with the origins of what it was trained on.
         """
         source = self.encoder.source
         of_base = read_manifest(source.path).config if source and source.is_own else {}
         before = data_of([of_base, *teachers])
         learnt_from = {*mentions, *(source.trained_mentions if source else ())}
-        # Where the weights before the first step are kept, nothing was learnt of the widths asked for.
+        # Where the weights before the first step are kept, nothing was learned of the widths asked for.
         kept = source.trained_dimensions if source and report.saved_step == 0 else None
         widths = report.config.get("matryoshka", ()) if kept is None else kept
         return {

@@ -34,9 +34,9 @@ Dictionary: TypeAlias = Terminology | str | Path
 """A terminology or its folder, or a file with a line ``id||name`` for each name."""
 HIDDEN = "hidden synonyms"
 """Name of the development set that is made of them."""
-LEARNT_TOO = "{}: all of these mentions are learnt from: what is measured or chosen by them says nothing of others"
+LEARNT_TOO = "{}: all of these mentions are learned from: what is measured or chosen by them says nothing of others"
 """Of a development set."""
-PARTLY_LEARNT_TOO = "{}: {:,} of {:,} mentions are written as ones that are learnt from, and say less of new ones"
+PARTLY_LEARNT_TOO = "{}: {:,} of {:,} mentions are written as ones that are learned from, and say less of new ones"
 """Likewise, with how many these are of how many."""
 TRAINED_BEFORE = "{}: {} was trained on these very mentions: what is measured or chosen by them says nothing of others"
 """Of a development set, and an encoder that training begins with or learns from."""
@@ -169,13 +169,13 @@ def tell_of_learnt(
     mentions: pl.DataFrame | None = None,
     pairs: Mapping[str, Any] | None = None,
 ) -> None:
-    """Tell of development mentions that are, or all of which were, learnt from: of others they say little, or nothing.
+    """Tell of development mentions that are, or all of which were, learned from: of others they say little, or nothing.
 
     Args:
         tables: Of each development set, with the column ``mention``.
         tell: Called with a sentence on each such set.
         encoders: What training begins with, and its teacher.
-        mentions: What is learnt from, likewise.
+        mentions: What is learned from, likewise.
         pairs: Or the ``config`` of the manifest of the pairs that are.
     """
     known = set() if mentions is None else {cased_alike(mention) for mention in mentions["mention"]}

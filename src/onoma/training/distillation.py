@@ -57,10 +57,11 @@ def distil_encoder(
 
     Args:
         recipe: What to do: the name or file of a recipe, what `DistillationRecipe.load` gives, or settings.
-        linker: Built with the teacher, or its folder; the names that can be found are taught. The neighbours of each
-            batch are searched in it: with very many names an index of sign bits is faster than the exact one.
-        out: The encoder folder to write. The unfinished run lies in ``OUT.run`` and goes on from its last checkpoint.
-        development: Files of mentions to measure on while training, see `onoma.training.development`.
+        linker: Built with the teacher, or its folder; the names that can be found are taught. It finds the neighbours
+            of each batch: with very many names, an index of sign bits is faster than the exact one.
+        out: The encoder folder to write. The unfinished run is kept in ``OUT.run`` and resumes from its last
+            checkpoint.
+        development: Files of mentions to measure on during training, see `onoma.training.development`.
         development_dictionary: Where these are looked for; unset: among the linker's names.
         mention_format: How these files are written: other columns of those that are tables, or another encoding.
         overwrite: Replace an encoder that is there.
@@ -68,13 +69,13 @@ def distil_encoder(
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
-        ArtifactError: the linker is damaged, or no linker.
+        ArtifactError: the linker is damaged, or not a linker.
         ConfigError: a setting needs development data and there are none, does not fit the base, or there is no such
             tracker.
         InputError: the linker has no vectors, or too few names, or a file cannot be used.
         MismatchError: ``OUT.run`` belongs to other settings, another linker, or another base.
         TrainingError: the loss is not a number, or memory does not suffice.
-        UnavailableError: the base encoder, or the package of a tracker, is not to be had.
+        UnavailableError: the base encoder, or the package of a tracker, is not available.
 
     Example:
         >>> distil_encoder("distil", "linker-of-a-large-encoder", "small")  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""What can be set about distillation, and the recipes that set it (``training/distillation-recipes``)."""
+"""Settings of distillation, and recipes with values for them (``training/distillation-recipes``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from onoma.training.run_config import EncoderRunConfig
 from onoma.training.settings import NamedSettings
 
 FEWEST_NAMES = 3
-"""Of two each is the other's only one, which any student knows."""
+"""With two, each is the other's only neighbour, which any student knows."""
 
 
 class DistillationConfig(EncoderRunConfig):
@@ -17,16 +17,18 @@ class DistillationConfig(EncoderRunConfig):
     languages: None = Field(default=None, description="not for distillation: the linker says which names there are")
 
     batch_names: int = Field(
-        default=512, ge=FEWEST_NAMES, description="names in a batch, about: a name drawn twice is taken once"
+        default=512,
+        ge=FEWEST_NAMES,
+        description="approximate number of names in a batch: a name drawn twice is taken once",
     )
     neighbours: int = Field(
         default=5,
         ge=0,
-        description="names that come with each name of a batch, drawn from those nearest to it for the linker",
+        description="names added for each name of a batch, drawn from those that the linker finds nearest to it",
     )
     nearest: int = Field(default=16, ge=1, description="how many of the nearest names they are drawn from")
     temperature: float = Field(
-        default=0.05, gt=0, description="cosine units per factor e; smaller looks at nearer neighbours only"
+        default=0.05, gt=0, description="cosine units per factor e; smaller considers only nearer neighbours"
     )
 
     def _check(self) -> None:

@@ -1,9 +1,9 @@
-"""Training all combinations of a grid, one after the other.
+"""Train all combinations of a grid, one after the other.
 
-Below ``OUT`` each combination has an encoder folder of its own, and ``grid.csv`` and ``grid.json`` have a line for
-each, best first; both are written anew after every one. The same call goes on where it was stopped: finished encoders
-are kept, an unfinished run goes on from its checkpoint. Combinations that differ only in how they train share their
-pairs, which lie in ``OUT/.pairs`` until the grid is finished.
+Below ``OUT``, each combination has an encoder folder of its own, and ``grid.csv`` and ``grid.json`` have a line for
+each, best first; both are rewritten after every combination. The same call resumes after a stop: finished encoders are
+kept, an unfinished run resumes from its checkpoint. Combinations that differ only in how they train share their pairs,
+which are kept in ``OUT/.pairs`` until the grid is finished.
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ def train_grid(
 ) -> list[Trained]:
     """Train a recipe with every combination of a grid, on a terminology or on pairs.
 
-    What no recipe can say, and a width that its encoder does not have, is refused before the first combination is
-    trained. One that fails (it diverges, memory does not suffice) is written down, and the others go on; the next call
-    tries it again.
+    Values that no recipe allows, and a width that its encoder does not have, are refused before the first combination
+    is trained. A combination that fails (it diverges, memory does not suffice) is recorded, and the others continue;
+    the next call tries it again.
 
     Args:
         recipe: See `Recipe.load`.
@@ -111,20 +111,20 @@ def train_grid(
         mention_format: As there.
         trackers: As there.
         watch: See `Watch`.
-        on_event: Called with sentences worth telling.
+        on_event: Called with sentences worth reporting.
 
     Returns:
         The table, best first: by the mean acc@1 on development data, without such data by loss.
 
     Raises:
-        ArtifactExistsError: something else lies at ``out``.
-        ConfigError: a combination cannot be trained so, not one of ``terminology`` and ``pairs`` is given, or the name
-            ``out`` is a dash.
+        ArtifactExistsError: there is something else at ``out``.
+        ConfigError: a combination cannot be trained, not exactly one of ``terminology`` and ``pairs`` is given, or the
+            name ``out`` is a dash.
         InputError: what is to be trained or measured on cannot be used.
-        MismatchError: a grid on other data lies at ``out``, or an encoder of that name with other settings; or the
+        MismatchError: there is a grid on other data at ``out``, or an encoder of that name with other settings; or the
             pairs were tokenised with another tokeniser than that of a base.
         TrainingError: another process works on this grid.
-        UnavailableError: a base encoder, or the package of a tracker, is not to be had.
+        UnavailableError: a base encoder, or the package of a tracker, is not available.
     """
     if (terminology is None) == (pairs is None):
         raise ConfigError("give either a terminology or pairs.")

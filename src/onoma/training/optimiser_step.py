@@ -1,4 +1,4 @@
-"""One optimiser step, whatever is learnt from a batch: names are packed and encoded, a loss gives their gradient.
+"""One optimiser step, whatever is learned from a batch: names are packed and encoded, a loss gives their gradient.
 
 A step takes one batch, or the mean of ``accumulation`` batches. Between encoder and loss the graph is cut: the loss
 gives the gradient of the vectors, which then goes back through the encoder. So names can be encoded a chunk at a time
@@ -242,7 +242,7 @@ class OptimiserStep(ABC, Generic[Done]):
         """Move the weights by their gradients, unless these or a loss are not finite.
 
         Returns:
-            norm: Of the gradient, shape (); None where nothing was to be learnt.
+            norm: Of the gradient, shape (); None where nothing was to be learned.
             overflowed: Whether the gradient overflowed in fp16. In other precisions the device is not waited for.
         """
         with self._clock.timing("optimiser"):

@@ -36,7 +36,7 @@ def plan_steps(
         if config.accumulation > 1 and round(n_steps, 6) < 1:
             raise TrainingError(
                 f"one step takes {config.accumulation} batches (accumulation), and {config.epochs:g} passes over what "
-                f"is learnt from are only {config.epochs * batches.steps_per_epoch:g}. Set accumulation to less, or "
+                f"is learned from are only {config.epochs * batches.steps_per_epoch:g}. Set accumulation to less, or "
                 "epochs to more."
             )
         return max(1, math.ceil(round(n_steps, 6)))  # 0.07 x 100 is a little more than 7

@@ -1,4 +1,4 @@
-"""What a finished run says about itself: ``train.json``."""
+"""The report of a finished run: ``train.json``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Train a reranker: a cross-encoder that learns from annotated mentions which of a linker's candidates is meant.
 
-The candidates of a mention are scored together, and the loss is that of BioSyn, over concepts instead of names: minus
-the logarithm of the probability that the right ones have among all, by a softmax over the scores. What the linker took
-for right and is not are the negatives, so all of them are hard. `onoma.training.loop` is the loop.
+The candidates of a mention are scored together. The loss is that of BioSyn, over concepts instead of names: minus the
+logarithm of the probability of the right ones among all, by a softmax over the scores. The negatives are wrong
+candidates that the linker found, so all of them are hard. `onoma.training.loop` is the loop.
 
 On development mentions the final ranking is measured, that of linker and cross-encoder together with the best weight
 (`onoma.linking.rerank_scores`). It can never be worse there than the linker alone, which is the weight 0.
@@ -91,16 +91,16 @@ def train_reranker(
 
     Args:
         recipe: What to do: the name or file of a recipe, what `RerankingRecipe.load` gives, or settings.
-        linker: An opened one. It finds the candidates, in training and development, by look-up and searches alone:
-            its prior, reranker and threshold are left out. A mention of which no candidate is right, or all are, is
-            not learnt from, unless NIL is to be learnt (setting ``nil``).
+        linker: An opened one. It finds the candidates, in training and development, by look-up and searches alone: its
+            prior, reranker and threshold are not used. A mention with no right candidate, or with only right ones, is
+            not learned from, unless NIL is to be learned (setting ``nil``).
         mentions: To learn from; equal ones count once.
-        out: The folder to write, see `onoma.encoders.cross_encoder`. The unfinished run lies in ``OUT.run`` and goes on
-            from its last checkpoint.
+        out: The folder to write, see `onoma.encoders.cross_encoder`. The unfinished run is kept in ``OUT.run`` and
+            resumes from its last checkpoint.
         development: What to measure on; the mean of their acc@1 decides which weights are best and how much the
-            reranker counts. Equal mentions count as often as they stand there. Files have the names of files; several
-            tables need names of their own, ``{"near": table, "far": other}``.
-        context: The column of the files that says where each mention stands. Unset: mentions without contexts.
+            reranker counts. Equal mentions count as often as they occur. Files go by their own names; several tables
+            need names, ``{"near": table, "far": other}``.
+        context: The files' column with the text around each mention. Unset: mentions without contexts.
         mention_format: How the files of mentions are written: other columns of those that are tables, or another
             encoding.
         overwrite: Replace a reranker that is there.
@@ -113,7 +113,7 @@ def train_reranker(
         InputError: mentions cannot be read, or there is nothing to learn from them.
         MismatchError: ``OUT.run`` belongs to other settings, mentions or candidates.
         TrainingError: the loss is not a number, or memory does not suffice.
-        UnavailableError: the base encoder, or the package of a tracker, is not to be had.
+        UnavailableError: the base encoder, or the package of a tracker, is not available.
     """
     recipe, out = RerankingRecipe.of(recipe), checked_path(out)
     config = recipe.config
@@ -158,7 +158,7 @@ def train_reranker(
     means_nil = check_concepts(linker, tables, nil=config.nil, tell=tell)
     for name, data in [("mentions to learn from", table), *tables.items()]:
         if said := other_forms_of(linker, data):
-            tell(f"{name}: {said}{', and are learnt as NIL' if config.nil and data is table else ''}")
+            tell(f"{name}: {said}{', and are learned as NIL' if config.nil and data is table else ''}")
     found = find(table, own_names=config.own_names)
     telling = found.telling(nil=config.nil)
     _check_telling(config, found, telling, len(table))
@@ -267,7 +267,7 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
             score = partial(pair_scores, self._cross_encoder, precision=torch.float32)  # as in use
             best, _ = judged_together(self._measures, score)
             weight, nil_score = best.weight, best.nil_score
-        if report.saved_step == 0:  # nothing was learnt
+        if report.saved_step == 0:  # nothing was learned
             weight, nil_score = 0.0 if config.weight is None else config.weight, None
         source = self.encoder.source
         assert source is not None  # it was loaded from a folder
@@ -352,7 +352,7 @@ def pair_scores(
 
 
 def _check_telling(config: RerankingConfig, found: Candidates, telling: Candidates, n_mentions: int) -> None:
-    """Refuse what nothing, or not what is wanted, could be learnt from."""
+    """Refuse what nothing, or not what is wanted, could be learned from."""
     n_without = found.n_without_right()
     if len(found.telling()) == 0:
         raise InputError(
@@ -364,7 +364,7 @@ def _check_telling(config: RerankingConfig, found: Candidates, telling: Candidat
         )
     if config.nil and telling.n_without_right() == 0:
         raise InputError(
-            "NIL cannot be learnt: one of the linker's candidates is right for every mention",
+            "NIL cannot be learned: one of the linker's candidates is right for every mention",
             field="mentions",
             found=quantity(n_mentions, "mention"),
             fix="add mentions of concepts that the linker does not have, set own_names=hide or both, or nil=false",

@@ -1,4 +1,4 @@
-"""What can be set about training a reranker, and the recipes that set it."""
+"""Settings of training a reranker, and recipes with values for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onoma.training.settings import NamedSettings
 
 
 class RerankingConfig(RunConfig):
-    """Settings of a cross-encoder that ranks the candidates of a linker anew."""
+    """Settings of a cross-encoder that reranks the candidates of a linker."""
 
     pooling: Literal["cls", "mean"] = Field(
         default="cls",
@@ -22,46 +22,48 @@ class RerankingConfig(RunConfig):
         default=96,
         ge=16,
         le=512,
-        description="mention, context and name together, special tokens included; contexts are cut",
+        description="mention, context and name together, special tokens included; contexts are truncated",
     )
-    max_name_tokens: int = Field(default=40, ge=4, description="longer names are cut")
+    max_name_tokens: int = Field(default=40, ge=4, description="longest name in tokens; longer ones are truncated")
     chunk_names: int | None = Field(
         default=None,
         ge=2,
-        description="pairs of mention and name taken through the model at a time, for long contexts in little memory: "
-        "each is taken through it twice, and the gradient is that of the whole batch; unset: all at once",
+        description="pairs of mention and name processed at a time, for long contexts in little memory: each is "
+        "processed twice, and the gradient is that of the whole batch; unset: all at once",
     )
 
     depth: int = Field(
         default=10,
         ge=2,
-        description="candidates of a mention, in training and in use; what is measured in training looks no further",
+        description="candidates per mention, in training and in use; evaluations in training consider no more",
     )
     candidate_text: Literal["matched", "both"] = Field(
         default="both",
-        description="what is read of a candidate: the name that matched, or it and the preferred name, which alone "
-        "tells homonyms apart",
+        description="what is read of a candidate: the name that matched, or also the preferred name, without which "
+        "homonyms cannot be told apart",
     )
     own_names: Literal["hide", "keep", "both"] = Field(
         default="both",
-        description="training mentions that are a name of the linker, spelt alike: hide that name from their "
-        "candidates, keep it, or take such mentions both ways",
+        description="for training mentions that are spelt like a name of the linker: hide that name from their "
+        "candidates, keep it, or use such mentions both ways",
     )
     nil: bool = Field(
         default=False,
-        description="learn to say that none of the candidates is meant, from mentions of which none is; how readily it "
-        "is said is chosen on development mentions, as the weight is",
+        description="learn to answer that no candidate is meant, from mentions for which none is; how readily is "
+        "chosen on development mentions, as is the weight",
     )
     batch_mentions: int = Field(default=16, ge=1, description="mentions in a batch, each with all its candidates")
     head_learning_rate: float = Field(
-        default=1e-3, gt=0, description="of the layer that makes a score of a vector, which begins at random"
+        default=1e-3,
+        gt=0,
+        description="learning rate of the layer that turns a vector into a score, which starts at random",
     )
     weight: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="share of the reranker in the final score, 0 to 1; unset: the best on development mentions, 0.5 "
-        "without any",
+        description="share of the reranker in the final score, 0 to 1; unset: the best on development mentions, or "
+        "0.5 without any",
     )
 
 

@@ -2,7 +2,7 @@
 
 The wrong candidates are hard negatives by themselves: what the linker takes for the mention's concept, or nearly.
 
-A mention without a right candidate teaches that none is meant, NIL, if that is to be learnt; it teaches nothing else.
+A mention without a right candidate teaches that none is meant, NIL, if that is to be learned; it teaches nothing else.
 Whether the linker does not have the concept or only finds it too far down makes no difference there: the model sees the
 candidates, and of both it must not take one. In what is measured it does make one: NIL is the right answer to mentions
 of concepts that the linker does not have (`without_concept`).
@@ -84,7 +84,7 @@ class Candidates:
         """The mentions that there is something to learn of: those with a right candidate and a wrong one.
 
         Args:
-            nil: That none is meant is learnt too: then all that have a candidate.
+            nil: That none is meant is learned too: then all that have a candidate.
         """
         n_right, n_all = self._n_right(), np.diff(self.offsets)
         kept = n_all > 0 if nil else (n_right > 0) & (n_right < n_all)
@@ -215,11 +215,11 @@ def without_concept(linker: MentionLinker, mentions: pl.DataFrame) -> BoolArray:
 def check_concepts(
     linker: MentionLinker, tables: Mapping[str, pl.DataFrame], *, nil: bool, tell: Tell
 ) -> dict[str, BoolArray | None]:
-    """For which mentions of each development set NIL is right, where that is to be learnt; tells of unknown concepts.
+    """For which mentions of each development set NIL is right, where that is to be learned; tells of unknown concepts.
 
     Raises:
         InputError: the linker has the concept of none of a set, and NIL is no answer.
-        ConfigError: NIL is to be learnt, and the linker does not say which concepts it has.
+        ConfigError: NIL is to be learned, and the linker does not say which concepts it has.
     """
     is_unknown: dict[str, BoolArray] = {}
     if nil or isinstance(linker, ConceptLinker):
@@ -373,7 +373,7 @@ def tokenise_candidates(candidates: Candidates, tokeniser: PairTokeniser) -> Tok
 
 
 def distinct_mentions(mentions: pl.DataFrame) -> pl.DataFrame:
-    """Annotations once each: what many documents repeat is learnt from once.
+    """Annotations once each: what many documents repeat is learned from once.
 
     Raises:
         InputError: there is none.

@@ -1,4 +1,4 @@
-"""From a terminology, or from pairs made of whatever, to an encoder."""
+"""Train an encoder from a terminology, or from pairs of any origin."""
 
 from __future__ import annotations
 
@@ -49,30 +49,30 @@ def train_on_terminology(
     Args:
         recipe: What to do: the name or file of a recipe, what `Recipe.load` gives, or settings.
         terminology: A terminology or its folder.
-        out: The encoder folder to write. Until it is finished, pairs, checkpoints and log lie in ``OUT.run``;
-            the same call goes on from there.
-        hidden_names: Rows of names to leave out of training, e.g. those that will measure it at the end.
-            What is measured while training does not have them either.
-        names_left_out: Rows of names not to learn from (`onoma.pairs.names_of_mentions`), which answers are looked for
-            among nevertheless.
-        development_synonyms: Hide so many synonyms more, and measure while training how many are found among all other
-            names. They are the same whatever the recipe's seed, so that runs can be compared.
-        development: Files of queries to measure on while training, see `read_development`.
-        development_terminology: Whose names these queries are looked for in; unset: those of ``terminology`` that are
-            not hidden.
+        out: The encoder folder to write. Until it is finished, pairs, checkpoints and log are kept in ``OUT.run``; the
+            same call resumes from there.
+        hidden_names: Rows of names to leave out of training, e.g. those that will measure it at the end. Measurements
+            during training do not have them either.
+        names_left_out: Rows of names not to learn from (`onoma.pairs.names_of_mentions`), which may still be found as
+            answers.
+        development_synonyms: Hide this many further synonyms, and measure during training how many are found among all
+            other names. They are the same whatever the recipe's seed, so that runs can be compared.
+        development: Files of queries to measure on during training, see `read_development`.
+        development_terminology: The terminology whose names these queries are looked for in; unset: the names of
+            ``terminology`` that are not hidden.
         mention_format: How these files are written: other columns of those that are tables, or another encoding.
-        pairs_folder: Where the pairs lie, or are written and stay; unset: in ``OUT.run``.
+        pairs_folder: Where pairs are read from, or written to and kept; unset: in ``OUT.run``.
         overwrite: Replace an encoder that is there.
         watching: Who follows the run, see `onoma.training.watching.Watching`.
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
         ConfigError: a setting needs development data and there are none, there is no such tracker, or the base cannot
-            be trained or saved so (`onoma.training.tuning.check_base`).
+            be trained or saved with these settings (`onoma.training.tuning.check_base`).
         TrainingError: the device is not there, or the run fails.
         InputError: the terminology has no concept with two names, so many synonyms cannot be hidden, or a file of
             queries cannot be used.
-        UnavailableError: the base encoder, or the package of a tracker, is not to be had.
+        UnavailableError: the base encoder, or the package of a tracker, is not available.
         MismatchError: ``OUT.run`` holds an unfinished run with other settings.
     """
     recipe = Recipe.of(recipe)
@@ -145,16 +145,16 @@ def train_on_pairs(
     overwrite: bool = False,
     **watching: Unpack[Watching[StepReport]],
 ) -> TrainingReport:
-    """Train an encoder on pairs that were made before: of mentions, of translations, merged ones.
+    """Train an encoder on pairs that were made before: from mentions, from translations, or merged.
 
     Args:
-        recipe: What to do: the name or file of a recipe, what `Recipe.load` gives, or settings. How names are
-            prepared is a matter of the pairs, and the recipe must agree; what it says of `SETTINGS_OF_PAIRS` plays
-            no part, but that development queries are looked for among the names of its ``languages``.
+        recipe: What to do: the name or file of a recipe, what `Recipe.load` gives, or settings. The pairs determine how
+            names are prepared, and the recipe must agree; its `SETTINGS_OF_PAIRS` have no effect, except that
+            development queries are looked for among the names in its ``languages``.
         pairs: A pair set or its folder.
         out: As in `train_on_terminology`.
-        development: Files of queries to measure on while training, see `read_development`.
-        development_terminology: Whose names these queries are looked for in.
+        development: Files of queries to measure on during training, see `read_development`.
+        development_terminology: The terminology whose names these queries are looked for in.
         mention_format: As in `train_on_terminology`.
         overwrite: Replace an encoder that is there.
         watching: Who follows the run, see `onoma.training.watching.Watching`.
@@ -162,12 +162,12 @@ def train_on_pairs(
     Raises:
         ArtifactExistsError: ``out`` is taken.
         ConfigError: there are queries and no terminology to look for them in, or a setting needs queries and there are
-            none, there is no such tracker, or the base cannot be trained or saved so.
+            none, there is no such tracker, or the base cannot be trained or saved with these settings.
         TrainingError: the device is not there, or the run fails.
         InputError: a file of queries cannot be used.
         MismatchError: the pairs were made with another normalisation, length or tokeniser than the recipe's, or
             ``OUT.run`` holds an unfinished run with other settings.
-        UnavailableError: the base encoder, or the package of a tracker, is not to be had.
+        UnavailableError: the base encoder, or the package of a tracker, is not available.
     """
     recipe = Recipe.of(recipe)
     config = recipe.config

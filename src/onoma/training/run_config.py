@@ -1,4 +1,4 @@
-"""What can be set about every training run, whatever it trains for."""
+"""Settings of every training run, whatever it trains."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from onoma.training.settings import problems_in_words
 
 
 class RunConfig(BaseModel):
-    """Settings that all kinds of training share; each has a class of its own below this one.
+    """Settings that all kinds of training share; each kind has a subclass of its own.
 
     Exactly one of ``steps``, ``epochs`` and ``minutes`` says how long to train.
 
     Raises:
-        ConfigError: there is no such setting, or a value cannot be.
+        ConfigError: there is no such setting, or a value is not allowed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -39,8 +39,8 @@ class RunConfig(BaseModel):
     )
     pooling: Literal["cls", "mean", "mean-nospec", "mean-all"] | None = Field(
         default=None,
-        description="which token vectors make the name's vector: that of [CLS], the mean of all, of all but special "
-        "tokens, of all and padding; unset: as the base encoder does",
+        description="which token vectors make the name's vector: cls ([CLS]), mean (of all), mean-nospec (of all but "
+        "special tokens), mean-all (of all and padding); unset: as in the base encoder",
     )
 
     tuning: Tuning = Field(default_factory=Everything, description="what is trained: all, layers, adapter or lora")
@@ -51,7 +51,9 @@ class RunConfig(BaseModel):
     languages: tuple[str, ...] | None = Field(
         default=None, description="BCP 47 languages to train on: en, or en+es, or all; unset: all"
     )
-    max_tokens: int = Field(default=25, ge=3, le=512, description="longer names are cut, special tokens included")
+    max_tokens: int = Field(
+        default=25, ge=3, le=512, description="longest name in tokens, special ones included; longer ones are truncated"
+    )
 
     accumulation: int = Field(
         default=1, ge=1, description="batches whose gradients are averaged for one optimiser step"
@@ -70,48 +72,50 @@ class RunConfig(BaseModel):
         description="wall-clock budget: the number of steps is set from the speed measured at the start",
     )
 
-    learning_rate: float = Field(default=2e-5, gt=0, description="of AdamW, at its highest")
+    learning_rate: float = Field(default=2e-5, gt=0, description="highest learning rate of AdamW")
     schedule: Literal["constant", "linear"] = Field(
         default="constant", description="after warm-up: constant, or linear to zero"
     )
     warmup_steps: int = Field(default=0, ge=0, description="steps of linear warm-up")
-    weight_decay: float = Field(default=0.01, ge=0, description="of AdamW")
+    weight_decay: float = Field(default=0.01, ge=0, description="weight decay of AdamW")
     max_gradient_norm: float | None = Field(
         default=None, gt=0, description="clip the gradient's norm; unset: no clipping"
     )
-    dropout: float | None = Field(default=None, ge=0, lt=1, description="unset: as in the base encoder")
+    dropout: float | None = Field(default=None, ge=0, lt=1, description="dropout; unset: as in the base encoder")
     average: float | None = Field(
         default=None,
         gt=0,
         lt=1,
-        description="keep a moving average of the weights with this decay (0.999; at first (1 + t) / (10 + t)), "
-        "evaluate and save it; unset: no",
+        description="decay of a moving average of the weights, e.g. 0.999 (at first (1 + t) / (10 + t)), which is "
+        "evaluated and saved; unset: none",
     )
     precision: Literal["auto", "bf16", "fp16", "fp32"] = Field(
-        default="auto", description="of the forward pass; auto: bf16 where the processor multiplies it natively"
+        default="auto", description="precision of the forward pass; auto: bf16 if the processor multiplies it natively"
     )
-    device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="auto: the first GPU if there is one")
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto", description="where to train; auto: the first GPU, if any"
+    )
     compile: bool = Field(
         default=False,
-        description="GPU only: compile layers (torch.compile), at each start anew; families that run packed: "
+        description="GPU only: compile layers (torch.compile) at each start; for families that run packed: "
         "BERT, RoBERTa, XLM-R, CamemBERT, MPNet, DistilBERT",
     )
 
     checkpoint_minutes: float = Field(default=5.0, gt=0, description="time between checkpoints")
     checkpoint_steps: int | None = Field(
-        default=None, ge=1, description="also after so many steps; unset: by time only"
+        default=None, ge=1, description="also save one after this many steps; unset: by time only"
     )
 
     evaluate_steps: int | None = Field(
         default=None, ge=1, description="steps between evaluations on development data; unset: a tenth of the run"
     )
     keep: Literal["last", "best"] = Field(
-        default="last", description="which weights are saved: of the last step, or those best on development data"
+        default="last", description="weights to save: those of the last step, or the best on development data"
     )
     patience: int | None = Field(
-        default=None, ge=1, description="stop after so many evaluations without a better one; unset: train to the end"
+        default=None, ge=1, description="stop after this many evaluations without improvement; unset: train to the end"
     )
-    seed: int = Field(default=0, ge=0, lt=2**64, description="of what is drawn to train on, of batches and dropout")
+    seed: int = Field(default=0, ge=0, lt=2**64, description="seed of sampled training data, batches and dropout")
 
     @field_validator("languages", mode="before")
     @classmethod
@@ -152,19 +156,19 @@ class RunConfig(BaseModel):
             raise ValueError(f"exactly one of steps, epochs and minutes must be set; {found}")
 
     def to_publish(self) -> dict[str, Any]:
-        """The settings as what is trained tells them: of a base in a folder its name alone, no path of a user's."""
+        """The settings to publish with what is trained: for a base in a folder only its name, no path of a user's."""
         return {**self.model_dump(mode="json"), "base": without_path(self.base)}
 
 
 class EncoderRunConfig(RunConfig):
-    """Settings of runs that train an encoder and nothing beside it, by AdamW."""
+    """Settings of runs that train only an encoder, by AdamW."""
 
     base_share: float = Field(
         default=0.0,
         ge=0,
         lt=1,
-        description="share of the weights before training in those that are evaluated and saved; keeps more of what "
-        "the base knows of other texts",
+        description="share of the weights before training in those evaluated and saved; keeps more of what the base "
+        "knows about other texts",
     )
     decay_all: bool = Field(
         default=False, description="decay biases and layer norms too, as the released SapBERT code does"

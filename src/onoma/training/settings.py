@@ -1,6 +1,6 @@
-"""From a recipe and ``--set key=value`` to a configuration, whichever kind of training it is for.
+"""Make a configuration from a recipe and ``--set key=value``, for every kind of training.
 
-Resolution order: defaults < recipe < ``--set``. An unknown key is refused with the nearest known one.
+Resolution order: defaults < recipe < ``--set``. An unknown key is refused; the error names the nearest known one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CALLED_ELSEWHERE = {
 
 
 class NamedSettings(BaseModel, Generic[C]):
-    """A recipe: a named configuration with a sentence about it."""
+    """A recipe: a named configuration with a sentence that describes it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -56,7 +56,7 @@ class NamedSettings(BaseModel, Generic[C]):
 
     @property
     def origin(self) -> dict[str, Any] | None:
-        """Where the settings are from: the recipe, and those ``overridden`` in it, as ``train.json`` has it."""
+        """Where the settings are from: the recipe, and those ``overridden`` in it, as written to ``train.json``."""
         if not self.name:
             return None
         others = {key for key, value, _ in settings_of(self.config) if self.own.get(key) != value}
@@ -65,7 +65,7 @@ class NamedSettings(BaseModel, Generic[C]):
         return {"name": self.name, "overridden": overridden}
 
     def as_toml(self) -> str:
-        """The recipe as a file that `load` reads: every setting, those that are unset left out."""
+        """The recipe as a file that `load` reads: every setting, except those that are unset."""
         said = {"description": self.description} if self.description else {}
         values = {**said, **self.config.model_dump(mode="json")}
         parts = {key: value for key, value in values.items() if isinstance(value, dict)}
@@ -79,7 +79,7 @@ class NamedSettings(BaseModel, Generic[C]):
         """The settings that an encoder or a reranker was trained with, as a recipe.
 
         Args:
-            folder: What training has written.
+            folder: The folder that training wrote.
 
         Raises:
             InputError: it was not trained by Onoma, or with another kind of recipe, or is the average of several.
@@ -115,13 +115,13 @@ class NamedSettings(BaseModel, Generic[C]):
 
         Args:
             name: A shipped recipe, or the path of a ``.toml`` file.
-            overrides: Values, or text of them in TOML or plain words (``"5e-5"``, ``"true"``, ``"cls"``, ``"none"``);
-                a key with a dot is a setting of a part (``loss.scale``).
-                Setting one of ``steps``, ``epochs`` and ``minutes`` unsets the other two.
+            overrides: Values, or their text in TOML or plain words (``"5e-5"``, ``"true"``, ``"cls"``, ``"none"``); a
+                key with a dot is a setting of a part (``loss.scale``). Setting one of ``steps``, ``epochs`` and
+                ``minutes`` unsets the other two.
 
         Raises:
             InputError: no such recipe, or the file is not TOML.
-            ConfigError: an unknown key or a value that it cannot have.
+            ConfigError: an unknown key, or a value that it does not allow.
         """
         model = cls.settings_class()
         if not isinstance(overrides, Mapping | None):
@@ -149,7 +149,7 @@ class NamedSettings(BaseModel, Generic[C]):
 
     @classmethod
     def of(cls, recipe: Self | C | str) -> Self:
-        """The recipe as it is, the one of this name, or one without a name of settings.
+        """The given recipe, the recipe with the given name or file, or the given settings as a recipe without a name.
 
         Args:
             recipe: The recipe, its name or file, or its settings.

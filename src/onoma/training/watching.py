@@ -1,4 +1,4 @@
-"""Who follows a run: keywords that every kind of training takes, and that change nothing in what comes of it."""
+"""Who follows a run: keywords that every kind of training takes, and that do not affect its result."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""BioSyn dictionaries: a line ``id||name`` for each name; format and reader: `onoma.terminology.readers.biosyn`.
+"""BioSyn dictionaries: one line ``id||name`` for each name; format and reader: `onoma.terminology.readers.biosyn`.
 
-Concepts in their order, the preferred name of each first; a name that a concept has several times (in several
+Concepts are in their order, the preferred name of each first; a name that a concept has several times (in several
 languages, from several sources) is written once. There is no place for anything else.
 """
 

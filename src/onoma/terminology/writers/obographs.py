@@ -3,16 +3,16 @@
 A node for each concept, an edge for each relation, one on each line:
 
 * Codes become IRIs as in the OBO library, ``MONDO:0005148`` to ``http://purl.obolibrary.org/obo/MONDO_0005148``; a code
-  that is no CURIE is its own id.
-* The preferred name is ``lbl``, every other a synonym: of term types such as "broad_synonym" and
-  "exact_synonym/abbreviation" with this scope and type, of any other an exact one.
-* Semantic types are ``hasOBONamespace``, successors IAO_0100001 (term replaced by), relations "consider" and
-  "replaced_by" oboInOwl's ``consider``, cross-references ``xrefs`` with a SKOS property as ``pred`` where the source
-  says how they relate.
+  that is not a CURIE is its own id.
+* The preferred name is ``lbl``, every other a synonym: for term types such as "broad_synonym" and
+  "exact_synonym/abbreviation" with this scope and type, for any other an exact one.
+* Semantic types become ``hasOBONamespace``, successors IAO_0100001 (term replaced by), relations "consider" and
+  "replaced_by" oboInOwl's ``consider``, cross-references ``xrefs`` with a SKOS property as ``pred`` if the source says
+  how they relate.
 * The graph's id is made from the codes.
 
-OBO Graphs have no language (the reader takes names for English), no sources but the prefix of a code, one definition
-for a concept, and no white space around texts. Read it back with ``scopes=all``.
+OBO Graphs have no language (the reader takes names for English), no sources except the prefix of a code, one definition
+per concept, and no white space around texts. Read it back with ``scopes=all``.
 """
 
 from __future__ import annotations

@@ -3,18 +3,19 @@
 Columns as in the UMLS Reference Manual, chapter 3 (https://www.ncbi.nlm.nih.gov/books/NBK9685/):
 
 * CUI is the concept's own code, whatever it looks like. AUI, SUI, LUI, ATUI, RUI are numbered in the order of the
-  files: one SUI for each string of a language, one LUI for strings that differ in case alone (the UMLS joins more).
-* The first name of a concept in each language is its TS=P, STT=PF, ISPREF=Y: the preferred name is found again.
+  files: one SUI for each string of a language, one LUI for strings that differ only in case (the UMLS joins more).
+* The first name of a concept in each language is its TS=P, STT=PF, ISPREF=Y, so that the preferred name can be read
+  back.
 * LAT is the three-letter code of the language; ``pt-BR`` becomes POR, which is counted.
-* SUPPRESS is Y for suppressed names. Obsolete concepts stand in MRCUI, with REL=SY and what replaced them, or REL=DEL;
-  their names, which the UMLS drops, stay in MRCONSO. VER stays empty, since a terminology does not say when a code was
+* SUPPRESS is Y for suppressed names. Obsolete concepts are in MRCUI, with REL=SY and their successor, or REL=DEL; their
+  names, which the UMLS drops, stay in MRCONSO. VER is empty, because a terminology does not say when a code was
   retired.
-* CODE is NOCODE, SAUI, SCUI, SDUI are empty: a terminology does not say which code a name has in its source.
-* SRL, the level of restriction, and MRSAB are as the releases said that the terminology was read from; SRL is empty
-  where none said it. Of a source that several of them have, the highest level counts.
-* In MRREL each relation stands once ("CUI2 RELA CUI1"), where the UMLS gives the inverse too. REL is CHD for isa and
+* CODE is NOCODE; SAUI, SCUI, SDUI are empty: a terminology does not say which code a name has in its source.
+* SRL, the level of restriction, and MRSAB are as stated in the releases that the terminology was read from; SRL is
+  empty if none stated it. If several of them have a source, the highest level counts.
+* In MRREL each relation occurs once ("CUI2 RELA CUI1"), while the UMLS gives the inverse too. REL is CHD for isa and
   is_a, PAR for inverse_isa, else RO.
-* TUI is there for the types of the Semantic Network, STN is empty.
+* TUI is given for the types of the Semantic Network; STN is empty.
 """
 
 from __future__ import annotations
