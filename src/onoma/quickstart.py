@@ -127,7 +127,7 @@ def run_quickstart(
     after = _score(linker.without(held_out.name_rows), held_out, seed)
     display.remark(f"     acc@1 {after.at_1}, acc@5 {after.at_5}")
 
-    display.remark("5/5  a dozen mentions, misspelt words put right")
+    display.remark("5/5  a dozen mentions, misspelt words corrected")
     links = linker.preparing(Preparation(spelling=True)).link([mention for mention, _ in MENTIONS], top_k=1)
     result = QuickstartResult(
         folder=folder,

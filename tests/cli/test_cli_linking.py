@@ -295,7 +295,7 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
         "mentions_fingerprint": mentions_fingerprint(["this", "That", "unheard  of"]),
     }
     assert read_manifest(tmp_path / "linker").config["prior"] == counted
-    assert "stage prior off: counts order equally good concepts alone" in done.stdout
+    assert "stage prior off: counts only order equally good concepts" in done.stdout
     assert "with stage prior" in done.stdout
     lines = mentions.read_text().splitlines()
     (tmp_path / "most.txt").write_text("\n".join(lines[2:120]) + "\n")
@@ -304,7 +304,7 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
     assert "98% of the development mentions are also among those of the prior" in done.stdout
     assert "nearly all development mentions were counted" in done.stderr
     heavy = invoke("linker", "add-prior", tmp_path / "linker", mentions, "--on-error", "skip", "--weight", "0.3")
-    assert "with a weight of 0.3 what is meant often comes before what is written alike" in heavy.stderr
+    assert "with a weight of 0.3 concepts that are meant often come before more similar names" in heavy.stderr
     light = invoke("linker", "add-prior", tmp_path / "linker", mentions, "--on-error", "skip", "--weight", "0.01")
     assert light.exit_code == 0
     assert "with a weight" not in light.stderr
@@ -316,7 +316,7 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
     assert counted_too in done.stderr  # remarks are for people, whoever reads the rest
     assert json.loads(done.stdout)["may_be_counted"] is True
     done = invoke("linker", "add-prior", tmp_path / "linker", tmp_path / "most.txt")
-    assert "confidences are those learned with the earlier counts" in done.stderr
+    assert "confidences are still those learned with the earlier counts" in done.stderr
 
 
 def test_records_that_are_counted_already(place: Path, mentions: Path, tmp_path: Path) -> None:
@@ -485,7 +485,7 @@ REPORT = TuningReport(
         (
             {"without_contexts": True},
             [
-                "the cross-encoder reads contexts, and was tuned as it answers without: confidences hold for mentions "
+                "the cross-encoder reads contexts, and was tuned without: confidences hold for mentions "
                 "without; give --context"
             ],
         ),
@@ -544,7 +544,7 @@ def test_names_that_vectors_cannot_find_are_told_of(place: Path, tmp_path: Path)
     make_terminology(tmp_path / "t", {"D1": ["fever", "肺炎"], "D2": ["骨折"]})
     build = ("linker", "build", "-t", tmp_path / "t", "-e", place / "letters", "-o")
     told = " ".join(invoke(*build, tmp_path / "dense").stderr.split())
-    assert "2 of 3 different names are in signs that the encoder does not know" in told
+    assert "2 of 3 distinct names are in characters that the encoder does not know" in told
     assert told.endswith("and so do character n-grams (build it with --sparse)")
     told = " ".join(invoke(*build, tmp_path / "both", "--sparse").stderr.split())
     assert told.endswith("and so do character n-grams")

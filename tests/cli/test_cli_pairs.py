@@ -169,13 +169,13 @@ def test_names_of_a_test_set_are_not_learned_from(place: Path, tmp_path: Path) -
     (tmp_path / "test.csv").write_text("mention,concept_id\nBAD heart,X:heart\nlung disease,X:lung\nother,X:bone\n")
     asked: list[str | Path] = ["-t", place / "t", "--leave-out", tmp_path / "test.csv"]
     shown = said("pairs", "build", *asked, "-e", place / "base", "-o", tmp_path / "pairs")
-    assert "2 of 8 names are written as mentions to leave out" in shown
+    assert "2 of 8 names are spelt like mentions to leave out" in shown
     assert "pairs: 2 pairs of 6 names" in shown
     few = ["--set", "steps=1", "--set", "batch_pairs=2", "--set", f"base={place / 'base'}", "--set", "languages=en"]
     (tmp_path / "dev.csv").write_text("mention,concept_id\nbad heart,X:heart\n")
     few += ["--development", str(tmp_path / "dev.csv")]  # the name is there to be found, though it is not learned from
     shown = said("train", "quickstart", *asked, *few, "-o", tmp_path / "encoder")
-    assert "2 of 8 names are written as mentions to leave out" in shown
+    assert "2 of 8 names are spelt like mentions to leave out" in shown
     assert "acc@1 1.0" in shown
     with pytest.raises(ConfigError, match="--leave-out goes with --terminology, and not with --grid"):
         run("train", "quickstart", "--pairs", tmp_path / "pairs", *asked[2:], "-o", tmp_path / "other")

@@ -95,11 +95,11 @@ def test_nil_is_learnt_from_mentions_of_other_concepts_and_told(place: Path, tmp
     explained = json.loads(invoke("link", tmp_path / "linker", "word of nothing", "--explain", "--json").stdout)
     assert 0 < explained["no_concept"] < 1
     measured = measure(tmp_path)
-    assert "the linker's cross-encoder may say that no concept is meant" in measured.stderr
+    assert "the linker's cross-encoder may answer that no concept is meant" in measured.stderr
     (tmp_path / "notes.csv").write_text("m\nbad eye\n")
     table = ("-i", tmp_path / "notes.csv", "-c", "m", "-o", tmp_path / "mapped.csv")
     mapped = " ".join(invoke("map", tmp_path / "linker", *table).stderr.split())
-    assert "may say that no concept is meant; rows without a link may be such" in mapped
+    assert "may answer that no concept is meant; rows without a link may be such" in mapped
     assert (
         json.loads((tmp_path / "m" / "results.json").read_text())["model"]["stages"] == "exact, variants, dense, rerank"
     )
@@ -120,7 +120,7 @@ def test_a_reranker_of_another_linker_or_of_no_use_is_told(place: Path, tmp_path
     assert "its share in the final score is 0, which fits the linker that it was trained with" in added.stderr
     shutil.copytree(place / "linker", tmp_path / "same")
     added = invoke("linker", "add-reranker", tmp_path / "same", tmp_path / "r")
-    assert "its share in the final score is 0: it changes nothing but takes its time" in added.stderr
+    assert "its share in the final score is 0: it changes nothing but costs time" in added.stderr
 
 
 def test_a_benchmark_has_no_contexts(place: Path, tmp_path: Path) -> None:

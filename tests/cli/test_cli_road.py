@@ -81,7 +81,7 @@ def test_search_says_what_is_obsolete_and_that_there_is_more(tmp_path: Path) -> 
     make_terminology(tmp_path / "t", {"X:1": ["eye"], "X:2": ["eyelid"], "X:3": ["eyebrow"]}, obsolete=["X:1"])
     told = run("terminology", "search", tmp_path / "t", "eye")
     assert [line.split()[-1] for line in told.splitlines()] == ["status", "obsolete", "active", "active"]
-    assert "the first 2 of more" in invoke("terminology", "search", tmp_path / "t", "eye", "-n", "2").stderr
+    assert "only the first 2 are shown" in invoke("terminology", "search", tmp_path / "t", "eye", "-n", "2").stderr
     assert invoke("terminology", "search", tmp_path / "t", "eye", "-n", "3").stderr == ""
 
 
@@ -395,11 +395,11 @@ def test_an_interrupted_training_goes_on(place: Path, tmp_path: Path) -> None:
     lines = []
     for line in again.stderr:
         lines.append(line)
-        if "going on from step" in line:
+        if "resuming from step" in line:
             break
     again.kill()
     again.communicate()
-    assert "going on from step" in lines[-1], lines
+    assert "resuming from step" in lines[-1], lines
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ synonym: "Sugar" RELATED []
     assert [reason.is_other_scope for reason in explained.links] == [False, True]
     assert "broad, narrow or related" not in explained.outcome
     without_the_name = linker.without([4, 5]).explain("sugar").outcome
-    assert without_the_name.startswith("S:1 (type 2 diabetes): the mention is a name of it, and that name a broad, ")
+    assert without_the_name.startswith("S:1 (type 2 diabetes): the mention is a name of it; that name is a broad, ")
     kept = linker.dictionary.keeping(np.ones(len(linker.dictionary.entry_names), np.bool_))
     assert kept.entry_is_other_scope is not None
     np.testing.assert_array_equal(kept.entry_is_other_scope, linker.dictionary.entry_is_other_scope)

@@ -274,7 +274,7 @@ def test_what_the_encoder_cannot_read_is_no_answer_by_vectors(encoder: Encoder, 
     assert links[0].concept_id == "D3"
     assert links[0].score < 1
     assert linker.link(["pneumonia 🧠"], top_k=1)[0][0].concept_id == "D1"
-    assert "does not know most of its signs" in linker.explain("尿急").outcome
+    assert "does not know most of its characters" in linker.explain("尿急").outcome
     assert "does not know" not in linker.explain("").outcome
     known = make_terminology(tmp_path / "k", {"D1": ["pneumonia"]})
     assert build_linker(known, encoder, tmp_path / "m").manifest.config["n_unread"] == 0

@@ -333,7 +333,7 @@ def test_the_searches_order_is_told_from_the_priors(place: Path) -> None:
         if first.scores["dense"] < nearest.score - 2e-6:
             n_by_prior += 1
             assert first.stage == "prior"
-            assert "its name is near, and of what is near it is meant more often" in explained.outcome
+            assert "its name is near, and among near ones it is meant more often" in explained.outcome
         else:
             assert first.stage == "dense"
             assert "its name has the nearest vector" in explained.outcome

@@ -499,7 +499,7 @@ def test_the_cross_encoder_is_named_where_it_has_changed_the_order(linker: Linke
             assert reason.stage == ("rerank" if is_moved else "dense")
         first = explained.links[0]
         stages_seen.add(first.stage)
-        said = "the cross-encoder prefers it" if first.stage == "rerank" else "before the cross-encoder as after it"
+        said = "the cross-encoder prefers it" if first.stage == "rerank" else "both before and after the cross-encoder"
         assert said in explained.outcome
     assert stages_seen == {"rerank", "dense"}
 

@@ -191,7 +191,7 @@ def test_explanations_say_how_the_mention_was_read(linker: Linker) -> None:
     assert explained.text == "diabetes mellitus type ii"
     assert explained.written == "diabetes mellitus type 2"
     assert explained.outcome.startswith(
-        "Written otherwise it is 'diabetes mellitus type 2'. D1 (Diabetes Mellitus type 2)"
+        "In another spelling it is 'diabetes mellitus type 2'. D1 (Diabetes Mellitus type 2)"
     )
     assert explained.links[0].stage == "exact"
     for mention in ("sugar disease", "Seckel syndromes type VI"):

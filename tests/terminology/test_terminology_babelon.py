@@ -161,8 +161,8 @@ def test_several_languages(is_zip: bool, tmp_path: Path) -> None:
     assert report.notes == {
         "translations of another status, left out": 1,
         "names given more than once": 1,
-        "files without any line, passed over": 1,
-        "tables of something else, passed over": 1,
+        "files without any line, skipped": 1,
+        "tables of something else, skipped": 1,
     }
     terminology, report = read(tmp_path, FOLDER, languages="nl,cs")
     assert {language for _, language, _, _ in names(terminology)} == {"nl", "cs"}

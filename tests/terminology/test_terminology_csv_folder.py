@@ -112,7 +112,7 @@ def test_files_of_other_names_are_told(tmp_path: Path) -> None:
     (folder / "README.txt").write_text("made by hand")
     report = import_terminology("csv", folder, tmp_path / "out")
     assert Terminology.open(tmp_path / "out").concept("2").replaced_by is None
-    told = [note for note in report.notes if "passed over" in note]
+    told = [note for note in report.notes if "skipped" in note]
     assert len(told) == 1
     assert "definition.csv" in told[0]
     assert "definitions.csv" in told[0]

@@ -130,7 +130,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     assert report.n_contested == 1
     assert texts["L4"] == ["Pain", "Ache"]
     assert "1 of its concepts match several, left out" in str(report)
-    assert "would have come to several concepts, not added: 1" in str(report)
+    assert "would have gone to several concepts, not added: 1" in str(report)
 
 
 def test_of_several_concepts_the_one_with_the_preferred_name_is_meant(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_concepts_met_only_by_a_code_that_several_refer_to_are_counted(tmp_path:
     texts, report = enriched(tmp_path, own, other)
     assert texts == {"SCT:1": ["Pain", "Dolour"], "L:2": ["Ache"], "L:3": ["Hurt"]}
     assert report.parts[0].n_shared == 3
-    assert "1 name added; 3 meet only by a code that several refer to, left out" in str(report)
+    assert "1 name added; 3 match only by a code that several refer to, left out" in str(report)
     by_name = enrich_terminology(tmp_path / "own", [tmp_path / "part0"], tmp_path / "named", by=["name"])
     assert by_name.parts[0].n_shared == 0
 

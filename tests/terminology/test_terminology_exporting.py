@@ -458,7 +458,7 @@ def test_choices_stand_where_tools_look_for_them(tmp_path: Path) -> None:
     report, _, after = round_trip(tmp_path, [record("X:1", "a"), record("X:2", "b"), *old], "obographs")
     assert after["relations"] == [(2, "consider", 0, "X"), (2, "consider", 1, "X"), (3, "consider", 1, "X")]
     assert after["concepts"][3][-1] == "X:1"
-    assert report.not_carried["relations replaced_by, which are told as consider"] == 1
+    assert report.not_carried["relations replaced_by, which are written as consider"] == 1
     graph = json.loads((tmp_path / "out.json").read_text())["graphs"][0]
     assert re.fullmatch("urn:onoma:terminology:[0-9a-f]{16}", graph["id"])
     assert graph["edges"] == []

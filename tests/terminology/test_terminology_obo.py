@@ -140,7 +140,7 @@ def test_merged_retired_and_borrowed_terms(tmp_path: Path) -> None:
     assert report.notes == {
         "terms without a name (only referred to), left out": 1,
         "alternative ids claimed by several terms (the first has it)": 1,
-        "obsolete concepts with several successors, which are told as choices (the first: X:2)": 1,
+        "obsolete concepts with several successors, which are shown as choices (the first: X:2)": 1,
         "individuals (instances of concepts), left out": 1,
         "concepts replaced by one that is not among them": 1,
         "concepts with one to consider in their place that is not among them": 1,
@@ -237,8 +237,8 @@ def test_alternative_ids_that_have_a_frame_of_their_own(tmp_path: Path) -> None:
         ("X:4", "obsolete", "X:3"),
     ]
     assert report.notes == {
-        "alternative ids that are active terms of their own, left so": 1,
-        "obsolete terms that name another successor than the term with their id, left so": 1,
+        "alternative ids that are active terms of their own, left unchanged": 1,
+        "obsolete terms that name another successor than the term with their id, left unchanged": 1,
     }
 
 
@@ -399,9 +399,12 @@ def test_what_has_no_words_is_told_as_the_parser_does(tmp_path: Path) -> None:
     ("clause", "note"),
     [
         # As CL, Cellosaurus, FYPO, Uberon and others had them in releases.
-        ("creation_date: 202z-09-29T15:45:36Z", "clauses that are not OBO, of which nothing is read (creation_date)"),
-        ("comment: see {this", "clauses that are not OBO, of which nothing is read (comment)"),
-        ("subset: my subset", "clauses that are not OBO, of which nothing is read (subset)"),
+        (
+            "creation_date: 202z-09-29T15:45:36Z",
+            "clauses that are not OBO, from which nothing is read (creation_date)",
+        ),
+        ("comment: see {this", "clauses that are not OBO, from which nothing is read (comment)"),
+        ("subset: my subset", "clauses that are not OBO, from which nothing is read (subset)"),
         ("namespace: fission yeast phenotype", "clauses that are not quite OBO (namespace)"),
         ('synonym: "anterior process" EXACT [TAO:Bird and Mabee 2003]', "clauses that are not quite OBO (synonym)"),
         ('synonym: "anterior process" EXACT abbreviation [X:1 X:3', "clauses that are not quite OBO (synonym)"),
@@ -416,7 +419,7 @@ def test_what_releases_have_and_is_not_quite_obo(clause: str, note: str, on_erro
     terminology, report = read(tmp_path, body, on_error=on_error)
     assert report.n_rejected == 0
     assert [(text, n) for text, n in report.notes.items() if text.startswith(note)] == [
-        (note + (", read all the same" if "quite" in note else ", passed over"), 1)
+        (note + (", read anyway" if "quite" in note else ", skipped"), 1)
     ]
     names = ["a", "anterior process", "z", "b"] if "synonym:" in clause else ["a", "z", "b"]
     assert terminology.names().collect()["text"].to_list() == names
@@ -430,7 +433,7 @@ def test_a_header_that_is_not_quite_obo(tmp_path: Path) -> None:
     header = "date: 05:20:2021 12:00\n!-- a line\ndefault-namespace: cell lines ! of old\nidspace: a b\n\n"
     terminology, report = read(tmp_path, term("X:1", "name: a"), header=header)
     assert terminology.concepts().collect()["semantic_types"].to_list() == [["cell lines"]]
-    passed_over = "clauses that are not OBO, of which nothing is read ({}), passed over"
+    passed_over = "clauses that are not OBO, from which nothing is read ({}), skipped"
     assert report.notes == {passed_over.format("date"): 1, passed_over.format("idspace"): 1}
 
 
@@ -486,7 +489,7 @@ def test_lines_of_comments(on_error: str, tmp_path: Path) -> None:
 def test_the_first_of_two_definitions_is_kept(tmp_path: Path) -> None:
     terminology, report = read(tmp_path, term("X:1", "name: a", 'def: "b" []', 'def: "c" []'))
     assert terminology.definitions().collect()["text"].to_list() == ["b"]
-    assert report.notes["definitions besides another of their term, left out"] == 1
+    assert report.notes["second and further definitions of a term, left out"] == 1
 
 
 def test_frame_on_which_the_parser_panics(
@@ -614,7 +617,7 @@ def test_several_successors_are_choices_and_one_said_twice_is_the_successor(tmp_
     assert terminology.successors() == {"X:4": "X:2", "X:5": "X:2"}
     assert terminology.to_consider() == {"X:3": ("X:2", "X:1"), "X:6": ("X:2", "X:1")}
     assert terminology.n_relations == 4
-    assert report.notes == {"obsolete concepts with several successors, which are told as choices (the first: X:3)": 2}
+    assert report.notes == {"obsolete concepts with several successors, which are shown as choices (the first: X:3)": 2}
 
 
 @pytest.mark.parametrize(
@@ -684,7 +687,7 @@ def test_where_several_successors_lead_decides(tmp_path: Path) -> None:
     }  # fmt: skip
     both = ("X:1", "X:2")
     assert terminology.to_consider() == {"X:6": both, "X:7": both, "X:8": both, "X:10": ("X:2",)}
-    note = "obsolete concepts with several successors, which are told as choices (the first: X:6)"
+    note = "obsolete concepts with several successors, which are shown as choices (the first: X:6)"
     assert report.notes[note] == 2
 
 

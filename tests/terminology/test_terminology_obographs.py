@@ -153,7 +153,7 @@ def test_everything_that_a_node_says(tmp_path: Path) -> None:
         "statements of equivalence about terms that are not among the concepts, left out": 1,
         "relations to or from terms that are not among the concepts, left out": 1,
         "concepts without a name (retired codes)": 2,
-        "obsolete concepts with several successors, which are told as choices (the first: X:2)": 1,
+        "obsolete concepts with several successors, which are shown as choices (the first: X:2)": 1,
     }
 
 

@@ -133,11 +133,11 @@ def check_ontology(terminology: Terminology, report: ImportReport) -> None:
     assert terminology.definitions().select("concept_row", "text").collect().rows() == [(0, "Death")]
     assert report.notes == {
         "class expressions that say no relation between two classes, left out": 2,
-        "definitions besides another of their term, left out": 1,
+        "second and further definitions of a term, left out": 1,
         "terms without a name (only referred to), left out": 1,
         "relations to or from terms that are not among the concepts, left out": 1,
         "concepts without a name (retired codes)": 2,
-        "obsolete concepts with several successors, which are told as choices (the first: X:2)": 1,
+        "obsolete concepts with several successors, which are shown as choices (the first: X:2)": 1,
     }
 
 
@@ -274,7 +274,7 @@ obo:X_3 a owl:Class ; rdfs:label "three" ; owl:deprecated true ; obo:IAO_0100001
     ]  # fmt: skip
     references = terminology.cross_references().select("code", "relation").collect().rows()
     assert references == [("MESH:D1", "exactMatch")]
-    assert report.notes["successors told in words, left out"] == 2
+    assert report.notes["successors given in words, left out"] == 2
 
 
 def test_private_language(tmp_path: Path) -> None:

@@ -332,7 +332,7 @@ def test_codes_that_were_retired(kind: str, tmp_path: Path) -> None:
         ("7", "obsolete", "2"),
     ]
     assert report.n_obsolete == 5
-    assert report.notes["codes in use that name another in their place"] == 1
+    assert report.notes["codes in use that name a code to use instead"] == 1
     with pytest.raises(InputError, match=r"field name: .* expected a name"):
         read(tmp_path, "table", "t.csv", "code,name,gone,now\n1,,active,2\n", **options)
     assert named(terminology)["1"] == ["a", "aa"]

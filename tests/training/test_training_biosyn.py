@@ -305,7 +305,7 @@ def test_what_is_left_out_is_told(base: Path, files: tuple[Path, Path], tmp_path
     assert "m.txt: 1 of 26 mentions are blank after normalisation and left out" in told
     unknown = "m.txt: 1 of 26 queries mean a concept that the dictionary does not have (d2); nothing is learned of them"
     assert f"{unknown}; 1 of their codes has another form in the dictionary: d2 is D2 there" in told
-    counted = "m.txt: 25 mentions, 25 different ones, 24 of them of concepts that the dictionary has; of the others"
+    counted = "m.txt: 25 mentions, 25 distinct ones, 24 of them of concepts that the dictionary has; of the others"
     assert any(line.startswith(counted) for line in told)
 
 

@@ -78,7 +78,7 @@ def test_training_lowers_the_loss_and_saves_an_encoder(base: Path, pairs: PairSe
 def test_a_warm_up_without_end_is_told(warmup: int, is_told: bool, base: Path, pairs: PairSet, tmp_path: Path) -> None:
     told: list[str] = []
     train_encoder(config_for(base, steps=2, warmup_steps=warmup), pairs, tmp_path / "e", on_event=told.append)
-    assert any("does not come to its height" in line for line in told) == is_told
+    assert any("does not reach its maximum" in line for line in told) == is_told
 
 
 def test_what_a_run_killed_at_its_very_end_left_is_cleared(base: Path, pairs: PairSet, tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(
     report = train_encoder(config, pairs, tmp_path / "killed", on_event=events.append)
     if killed_after > 1:
         assert report.resumed_at == killed_after - 1
-        assert "going on from step" in events[0]
+        assert "resuming from step" in events[0]
     straight, resumed = weights(tmp_path / "straight"), weights(tmp_path / "killed")
     assert all(torch.equal(straight[key], resumed[key]) for key in straight)
     logs = [json.loads((tmp_path / name / "train.json").read_text())["log"] for name in ("straight", "killed")]

@@ -252,7 +252,7 @@ def run(
         none = "none are given (--context COLUMN)" if task == "own" else "the queries of a benchmark have none"
         show.remark(f"the linker's cross-encoder reads contexts, and {none}")
     if answering is not None and answering.answers_nil:
-        show.remark("the linker's cross-encoder may say that no concept is meant, which counts as wrong where one is")
+        show.remark("the linker's cross-encoder may answer that no concept is meant, which counts as wrong if one is")
     for doubt in result.doubts:
         show.remark(doubt)
 

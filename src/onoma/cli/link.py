@@ -170,7 +170,7 @@ def _lines_of_stdin() -> Iterator[list[str]]:
     with contextlib.suppress(OSError, ValueError):  # it is no file of the system, or the system has no such setting
         os.set_blocking(sys.stdin.fileno(), True)  # else a pause would be taken for its end
     if sys.stdin.isatty():
-        show.remark("mentions, one a line; Ctrl-D ends them")
+        show.remark("one mention per line; Ctrl-D ends the input")
     n_lines, parts = 0, list[bytes]()
     stream = cast(io.BufferedIOBase, sys.stdin.buffer)
 

@@ -145,7 +145,7 @@ def add_cross_encoder(
         if trained_with and before.fingerprint not in trained_with:
             show.remark(f"{share}, which fits the linker that it was trained with: onoma linker tune learns this one's")
         elif about.weight == 0 and about.nil_score is None:
-            show.remark(f"{share}: it changes nothing but takes its time (onoma linker tune learns it anew)")
+            show.remark(f"{share}: it changes nothing but costs time (onoma linker tune learns it anew)")
     if before.settings.calibration is not None and opened.settings.calibration is None:
         show.remark("the confidences were learned with another cross-encoder and are dropped")
     show.calibration_out_of_force(opened.settings, opened.settings.stages)

@@ -203,8 +203,8 @@ def add_prior(
         show.json_document({"path": linker, **vars(report), **told})
     if weight is not None and weight >= _LARGE_WEIGHT:
         show.remark(
-            f"with a weight of {weight:g} what is meant often comes before what is written alike; on real mentions "
-            "some 0.02 to 0.04 was learned"
+            f"with a weight of {weight:g} concepts that are meant often come before more similar names; from real "
+            "mentions, weights of about 0.02 to 0.04 were learned"
         )
     if settings.prior_weight is None:
         show.remark(
@@ -215,7 +215,7 @@ def add_prior(
         show.remark("the confidences were learned with another weight and are dropped")
     elif was_calibrated:
         show.remark(
-            "confidences are those learned with the earlier counts, or without any, also where counts put one of "
+            "confidences are still those learned with the earlier counts, or without any, even if counts put one of "
             "several equally good concepts first"
         )
 
@@ -277,7 +277,7 @@ def _show_mentions(report: TuningReport) -> None:
         )
     if report.without_contexts:
         show.remark(
-            "the cross-encoder reads contexts, and was tuned as it answers without: confidences hold for mentions "
+            "the cross-encoder reads contexts, and was tuned without: confidences hold for mentions "
             "without; give --context"
         )
 
@@ -335,10 +335,10 @@ def _show_learned(report: TuningReport) -> None:
     if report.prior_weight is not None:
         show.out.print(f"weight of the prior: {report.prior_weight:.4f}")
     elif "without stage prior" in report.accuracy:
-        show.out.print("stage prior off: counts order equally good concepts alone")
+        show.out.print("stage prior off: counts only order equally good concepts")
     if report.rerank_weight is not None:
         is_idle = report.rerank_weight == 0 and not report.answers_nil
-        useless = " (of no use by these mentions: leave the stage rerank out, --stages)" if is_idle else ""
+        useless = " (of no use on these mentions: leave out the stage rerank, --stages)" if is_idle else ""
         show.out.print(f"share of the reranker: {report.rerank_weight:.3g}{useless}")
     if (without := report.accuracy.get("without stage rerank")) is None:
         return

@@ -172,4 +172,4 @@ def map_(
             "link may be such (--min-confidence 0 gives all links, with their confidence)."
         )
     if report.answers_nil:
-        show.remark("The linker's cross-encoder may say that no concept is meant; rows without a link may be such.")
+        show.remark("The linker's cross-encoder may answer that no concept is meant; rows without a link may be such.")

@@ -85,7 +85,7 @@ def show_recipe(
         if others := [COMMANDS[kind.kind] for kind in fitting[1:]]:
             *first, last = others
             words = f"{', '.join(first)} and {last}" if first else last
-            show.remark(f"as {COMMANDS[fitting[0].kind]} takes it; {words} would take it with defaults of their own")
+            show.remark(f"as {COMMANDS[fitting[0].kind]} reads it; {words} would read it with other defaults")
     else:
         fitting = [kind for kind in kinds if name in kind.names()] or kinds[:1]
     recipe = fitting[0].load(name) if trained is None else trained

@@ -184,7 +184,7 @@ def remark(text: str) -> None:
 
 def names_left_out(n: int, n_names: int) -> None:
     """That names are not learned from, as mentions are written so."""
-    remark(f"{n:,} of {n_names:,} names are written as mentions to leave out, and are not learned from")
+    remark(f"{n:,} of {n_names:,} names are spelt like mentions to leave out, and are not learned from")
 
 
 def left_out(rejects: pl.DataFrame, *, kept_in: Path | None = None) -> None:
@@ -217,10 +217,10 @@ def unread_names(linker: Path) -> None:
     config = read_manifest(linker).config
     if config.get("n_unread"):
         sparse = "" if config["ngrams"] else " (build it with --sparse)"
-        names = f"{config['n_unread']:,} of {quantity(config['n_texts'], 'different name')}"
+        names = f"{config['n_unread']:,} of {quantity(config['n_texts'], 'distinct name')}"
         remark(
-            f"{names} are in signs that the encoder does not know: its vectors do not find them. Look-up does, and so "
-            f"do character n-grams{sparse}"
+            f"{names} are in characters that the encoder does not know: its vectors do not find them. Look-up does, "
+            f"and so do character n-grams{sparse}"
         )
 
 
@@ -253,8 +253,8 @@ def nameless_concepts(linker: Path, terminology: Path) -> None:
     codes = nameless_concepts(Terminology.open(terminology), names)
     more = ", ..." if len(codes) > _CODES_SHOWN else ""
     remark(
-        f"{quantity(len(codes), 'active concept')} will never be an answer, with no name to be found by: all are "
-        f"suppressed, or blank in the normalisation {config['normalisation']} ({', '.join(codes[:_CODES_SHOWN])}{more})"
+        f"{quantity(len(codes), 'active concept')} will never be an answer, for want of a name: all names are "
+        f"suppressed, or blank after normalisation {config['normalisation']} ({', '.join(codes[:_CODES_SHOWN])}{more})"
     )
 
 
@@ -276,8 +276,8 @@ def confidences_under_filters(settings: LinkerSettings, stages: Sequence[str] | 
     """Remark on confidences that were learned among all concepts, where some are left out."""
     if settings.calibration is not None and tuple(stages or settings.stages) == settings.calibrated_stages:
         remark(
-            "confidences were learned without filters: where a filter leaves the right concept out, the next best one "
-            "seems surer than it is"
+            "confidences were learned without filters: if a filter leaves out the right concept, the next best one "
+            "seems more certain than it is"
         )
 
 

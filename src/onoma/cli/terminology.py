@@ -97,7 +97,7 @@ def list_(as_json: Json = False) -> None:
         ],
         numeric=["size"],
     )
-    show.out.print("\nGot by a person, not fetched:", style="bold")
+    show.out.print("\nTo be downloaded by hand:", style="bold")
     for entry in entries:
         if entry.by_hand is not None:
             show.out.print(f"\n{entry.name}: {entry.title}", style="bold")
@@ -261,7 +261,7 @@ def search(
     else:
         show.remark(f"nothing in {folder} has or refers to the code '{text}', or has a name that contains it")
     if len(found) > limit:
-        show.remark(f"the first {limit:,} of more; --limit shows others")
+        show.remark(f"only the first {limit:,} are shown; --limit shows more")
 
 
 def _status(hit: SearchHit) -> str:

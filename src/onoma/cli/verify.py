@@ -82,7 +82,7 @@ def verify(
         rows, mark = in_table
         show.out.print(f"  vectors in PostgreSQL: {quantity(rows, 'row')}, fingerprint {mark[:16]}")
     elif has_table:
-        show.remark("its vectors lie in PostgreSQL, and were not read: give --database for that")
+        show.remark("its vectors are in PostgreSQL and were not read: give --database to read them")
 
 
 def _facts(folder: Path, manifest: Manifest | None, *, problem: str | None = None) -> dict[str, Any]:

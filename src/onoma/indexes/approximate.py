@@ -1,27 +1,26 @@
 """Inverted lists of short codes find the candidates, exact vectors decide.
 
 Vectors are grouped into lists around centroids (k-means), and each is kept as a short code (product quantisation,
-Jégou, Douze, Schmid 2011; half a byte for six components). Only the lists with the nearest centroids are looked
-through, by FAISS's fast scan, and the rows with the nearest codes are scored exactly. So a search takes a fraction of
-the time of one with sign bits, and it misses more: names lie near one another for many reasons, and the nearest can be
-in a list further away. It is made for vectors of about equal length, as those of names are.
+Jégou, Douze, Schmid 2011; half a byte for six components). Only the lists with the nearest centroids are searched, by
+FAISS's fast scan, and the rows with the nearest codes are scored exactly. So a search takes a fraction of the time of
+one with sign bits, and it misses more: names are near one another for many reasons, and the nearest can be in a list
+further away. It is made for vectors of about equal length, such as those of names.
 
-Most queries have a near name, and that is nearly always in one of the first lists. So these are looked through first,
-and the others only for a query whose best row so far is further away than a limit (`EarlyStop`).
+Most queries have a near name, nearly always in one of the first lists. So these are searched first, and the others only
+for a query whose best row so far is further away than a limit (`EarlyStop`).
 
-Each vector is in two lists, those of its two nearest centroids: what lies between two would else be missed by whoever
-comes from the other side. (Of a million synthetic vectors, 48 of 4,096 lists then hold 99.7 % of the nearest ones,
-138,000 entries; with one list for each it takes more than 512 lists, 250,000 entries.) How many lists are looked
-through is chosen when an index is built: as many as it takes to find `_WISHED` of the nearest others of some of the
-vectors; and when to stop early, so that none of these is missed by it. How many are missed then is measured with
-others.
+Each vector is in two lists, those of its two nearest centroids: otherwise a vector between two centroids would be
+missed by queries from the other side. (Of a million synthetic vectors, 48 of 4,096 lists then hold 99.7 % of the
+nearest ones, 138,000 entries; with one list for each it takes more than 512 lists, 250,000 entries.) How many lists are
+searched is chosen when an index is built: as many as it takes to find `_WISHED` of the nearest others of some of the
+vectors. So is when to stop early, so that this misses none of these. How many are missed then is measured with others.
 
 What it returns has exact scores, and is the same for a query whatever the batch and the threads: lists are chosen by
 sums of whole numbers, which no order of summation changes, and each query goes through its lists in their order. They
 are built by a single thread.
 
-File: ``lists.faiss`` beside the vectors, about W / 6 + 16 bytes for each, read into memory. There is none where
-there are fewer than `LEAST_VECTORS`; then every search compares with all.
+File: ``lists.faiss`` beside the vectors, about W / 6 + 16 bytes for each, read into memory. There is none if there are
+fewer than `LEAST_VECTORS`; then every search compares with all.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ _CODE_WIDTH = 6
 
 
 class EarlyStop(BaseModel):
-    """When a query need not go on to the other lists."""
+    """When a query need not continue to the other lists."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -92,15 +91,15 @@ class EarlyStop(BaseModel):
 class ApproximateIndex(CandidateIndex):
     """Nearest rows among those that the nearest inverted lists lead to.
 
-    Where so many results are wanted that a large share of the rows would be candidates, all rows are compared, and the
+    If so many results are wanted that a large share of the rows would be candidates, all rows are compared, and the
     answer is exact.
 
     Args:
         vectors: N vectors of width W.
         lists: Of the same vectors, as `build` makes them; none if there are fewer than `LEAST_VECTORS`.
-        candidates: Rows scored exactly for each query, or six for each result if that is more; up to twice as many, as
-            most of them are found in both of their lists and some in one; and as many again where it goes on to the
-            other lists.
+        candidates: Rows scored exactly for each query, or six for each result if that is more; up to twice as many,
+            because most of them are found in both of their lists and some in one; and as many again if it continues to
+            the other lists.
         early_stop: As `build` chose it; unset: a query goes through as many lists as `build` chose for all.
 
     Raises:

@@ -1,18 +1,18 @@
 """Sparse search: names by the characters that they share with a text.
 
-A name is the TF-IDF vector of its character n-grams, as scikit-learn's ``TfidfVectorizer(analyzer="char",
-ngram_range=(a, b))`` fitted on the names makes it: lower case, two or more white spaces as one space; weight of an
-n-gram = how often it occurs x (ln((1 + N) / (1 + names with it)) + 1); length 1. The score is the cosine. BioSyn uses
-1-2-grams of its dictionary; 2-4-grams are less easily led astray by misspellings.
+A name is the TF-IDF vector of its character n-grams, as made by scikit-learn's
+``TfidfVectorizer(analyzer="char", ngram_range=(a, b))`` fitted on the names: lower case, two or more white spaces as
+one space; weight of an n-gram = how often it occurs x (ln((1 + N) / (1 + names with it)) + 1); length 1. The score is
+the cosine. BioSyn uses 1-2-grams of its dictionary; 2-4-grams are less easily misled by misspellings.
 
-Only the n-grams that text and name share are looked at, by inverted lists (`Postings`); no matrix of texts and names
-is made. A search goes from rare n-grams to frequent ones. After the rare ones a name's score can still rise by at most
+Only the n-grams that text and name share are examined, by inverted lists (`Postings`); no matrix of texts and names is
+made. A search goes from rare n-grams to frequent ones. After the rare ones, a name's score can still rise by at most
 the length of the rest of the text's vector times the length of the rest of the name's, which is stored
-(Cauchy-Schwarz). Only names that can still be among the best are looked at from then on, if they are few; most often
+(Cauchy-Schwarz). From then on, only names that can still be among the best are examined, if they are few; most often
 they are.
 
-A score is a sum in double precision in a fixed order (rare before frequent n-grams), rounded to single precision at
-the end: the same by `search` and by `scores`, whatever the other texts of the call are.
+A score is a sum in double precision in a fixed order (rare before frequent n-grams), rounded to single precision at the
+end: the same by `search` and by `scores`, whatever the other texts of the call are.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class CharNgramIndex:
 
     Shapes: N names, V distinct n-grams, Q texts, K the smaller of ``k`` and N.
 
-    Made by `build`, kept by `save` and `open`. n-grams that no name has count for nothing (but see `counting_unknown`);
-    a text that shares none with any name, as an empty one, scores 0 with all.
+    Made by `build`, kept by `save` and `open`. n-grams that no name has do not count (but see `counting_unknown`); a
+    text that shares none with any name, such as an empty one, scores 0 with all.
 
     Example:
         >>> index = CharNgramIndex.build(["heart attack", "heart failure", "asthma"], ngrams=(2, 4))
@@ -125,27 +125,27 @@ class CharNgramIndex:
 
         Args:
             texts: The names.
-            ngrams: Shortest and longest n-gram, e.g. (1, 2) as BioSyn has it, or (2, 4).
+            ngrams: Shortest and longest n-gram, e.g. (1, 2) as in BioSyn, or (2, 4).
 
         Raises:
-            InputError: something is not text, the lengths are none, or the names have too many distinct characters for
-                them.
+            InputError: something is not text, the lengths are impossible, or the names have too many distinct
+                characters for them.
         """
         return cls._built(_checked_texts(texts), ngrams, None)
 
     @classmethod
     def write(cls, folder: str | Path, texts: Sequence[str], *, ngrams: tuple[int, int] = (1, 2)) -> CharNgramIndex:
-        """The same files as `build` and `save` write, made in bounded memory: some 20 bytes for each name.
+        """Write the same files as `build` and `save`, in bounded memory: about 20 bytes for each name.
 
-        Meanwhile 3 bytes for each n-gram of each name lie in a file in ``folder`` that has no name.
+        Meanwhile, 3 bytes for each n-gram of each name are kept in an unnamed file in ``folder``.
 
         Args:
-            folder: Where to write; it is made if missing. Until all is there it cannot be opened.
+            folder: Where to write; it is made if missing. It cannot be opened until everything is there.
             texts: The names. Gone through twice.
             ngrams: See `build`.
 
         Raises:
-            InputError: the texts are one string, or see `build` of ``ngrams``.
+            InputError: the texts are one string, or see `build` for ``ngrams``.
         """
         check_several(texts, "texts")
         place = Path(folder)
@@ -195,7 +195,7 @@ class CharNgramIndex:
 
     @classmethod
     def open(cls, folder: str | Path) -> CharNgramIndex:
-        """What `save` wrote, memory-mapped; processes that open one folder share it.
+        """Open what `save` wrote, memory-mapped; processes that open one folder share it.
 
         Raises:
             DamagedArtifactError: a file is missing, or the files do not fit one another.
@@ -254,9 +254,9 @@ class CharNgramIndex:
         return other
 
     def counting_unknown(self) -> CharNgramIndex:
-        """The same index, to which n-grams that no name has make a text longer, as rare as n-grams can be.
+        """The same index, except that n-grams that no name has make a text longer, as rare as n-grams can be.
 
-        Scores of a text are all lower by one factor, and below 1 where a part of it is in no name.
+        All scores of a text are lower by one factor, and below 1 if a part of it is in no name.
 
         Example:
             >>> index = CharNgramIndex.build(["ab", "cd"], ngrams=(1, 1))
@@ -278,15 +278,16 @@ class CharNgramIndex:
 
         Args:
             texts: Any text; equal ones are searched once.
-            k: How many names to return; where there are fewer that are searched, all of these.
+            k: How many names to return; if fewer are searched, all of these.
 
         Returns:
-            Rows, int64, and their scores, float32, both of shape (Q, K): higher score first, and of equal scores the
+            Rows, int64, and their scores, float32, both of shape (Q, K): higher score first, and among equal scores the
             lower row first. Names that share nothing with the text come last, with the score 0.
 
         Raises:
             InputError: something is not text, or ``k`` is less than 1.
-            DamagedArtifactError: a file has changed since it was opened, or is so large that opening read a sample.
+            DamagedArtifactError: a file has changed since it was opened, or before if it is so large that opening read
+                only a sample.
         """
         k = checked_k(k)
         checked = _checked_texts(texts)

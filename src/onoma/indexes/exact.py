@@ -2,10 +2,10 @@
 
 Two steps give an answer that is exact and the same on every run:
 
-1. A single-precision matrix product, tile by tile, of which only the maximum of each block of rows is kept.
-   The k best rows lie in the k best blocks, so nothing is sorted that cannot win. How a matrix product
-   rounds depends on its shape and on the number of threads; blocks within twice the bound of that rounding
-   error are therefore candidates too.
+1. A single-precision matrix product is computed tile by tile, and only the maximum of each block of rows is kept. The k
+   best rows are in the k best blocks, so nothing is sorted that cannot win. The rounding of a matrix product depends on
+   its shape and on the number of threads; therefore blocks within twice the bound of that rounding error are candidates
+   too.
 2. The rows of the candidate blocks are scored again, one query at a time (see `onoma.indexes.scoring`).
 """
 
@@ -38,7 +38,7 @@ class ExactIndex:
         max_norm: Of an array, see `VectorStore`.
 
     Raises:
-        ShapeError: ``vectors`` is no matrix or has no columns.
+        ShapeError: ``vectors`` is not a matrix or has no columns.
         InputError: not float32, or a vector is not finite.
 
     Example:

@@ -3,16 +3,16 @@
 ============= =========================== =========================================================================
 kind          files beside the vectors    what it is
 ============= =========================== =========================================================================
-exact         none                        `ExactIndex`, what linkers are built with unless another is asked for
-sign-bits     signs.npy, centre.npy       `SignBitIndex`: nearly exact, some ten times as fast, one bit of each
+exact         none                        `ExactIndex`, the default of linkers
+sign-bits     signs.npy, centre.npy       `SignBitIndex`: nearly exact, about ten times as fast, one bit of each
                                           component in memory
-approximate   lists.faiss                 `ApproximateIndex`: faster still where there are very many, and misses more
-pgvector      table.json, and no vectors  `PgVectorIndex`: the vectors lie in PostgreSQL, and all are compared there
+approximate   lists.faiss                 `ApproximateIndex`: faster still with very many vectors, and misses more
+pgvector      table.json, and no vectors  `PgVectorIndex`: the vectors are in PostgreSQL, and all are compared there
 pgvector-hnsw table.json, and no vectors  the same, by a graph
 ============= =========================== =========================================================================
 
 ``index.json`` says which it is, and how often it was found to agree with exhaustive search in single precision. The
-checksums of all files belong into the manifest of the artefact that the folder is part of.
+checksums of all files belong in the manifest of the artefact that the folder is part of.
 """
 
 from __future__ import annotations
@@ -70,28 +70,28 @@ def build_index(
     Args:
         folder: Is made if missing.
         vectors: Shape (N, W), float32, in memory or memory-mapped; or such matrices one after another. Those that come
-            in parts and are stored in a lower precision lie in the folder in single precision too until recall has been
-            measured.
+            in parts and are stored in a lower precision are also kept in the folder in single precision until recall
+            has been measured.
         kind: One of those above.
         precision: ``fp32``, ``fp16``, ``int16`` or ``int8``; see `onoma.indexes.vector_store`. PostgreSQL has the first
             two.
-        candidates: Rows scored exactly for each query; not for ``exact``. Unset: with sign bits so many that 1,000
+        candidates: Rows scored exactly for each query; not for ``exact``. Unset: with sign bits, so many that 1,000
             queries miss nearly nothing (`onoma.indexes.sign_bits.enough_candidates`), else what the kind was measured
             with.
         queries: Vectors of texts that are not in the index, to measure recall with; unset: see `measure_recall`.
         database: Connection string, for kinds with a table; unset: that in the environment variable ONOMA_DATABASE.
-        table: Of a new table there, see `onoma.indexes.pgvector_folder.prepare_table`.
+        table: Name of a new table there, see `onoma.indexes.pgvector_folder.prepare_table`.
 
     Returns:
-        What was built and measured, as it stands in ``index.json``.
+        What was built and measured, as in ``index.json``.
 
     Raises:
-        InputError: no vectors, a vector that is not finite or not float32, or candidates where there are none to
+        InputError: no vectors, a vector that is not finite or not float32, or candidates for a kind that has none to
             choose.
-        ShapeError: the vectors are no matrix, or have different widths.
-        ArtifactExistsError: the folder holds vectors already, or the database has the table.
-        ConfigError: there is no such kind or precision; or a database or a table was given where there is none, or none
-            where there is one.
+        ShapeError: the vectors are not a matrix, or have different widths.
+        ArtifactExistsError: the folder already holds vectors, or the database has the table.
+        ConfigError: there is no such kind or precision; or a database or a table was given for a kind without one, or
+            none for a kind with one.
         UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
     """
     chosen, stored_as = check_kind(kind), check_precision(precision)
@@ -159,17 +159,17 @@ def open_index(
     """Open what `build_index` built; vectors are mapped, not read.
 
     Args:
-        folder: Where it lies.
-        database: Connection string, where the vectors are in PostgreSQL; unset: that in the environment variable
+        folder: The index's folder.
+        database: Connection string, if the vectors are in PostgreSQL; unset: that in the environment variable
             ONOMA_DATABASE.
-        checksums: SHA-256 of files in the folder, by name, as its manifest has them: what is read whole (sign bits,
-            inverted lists) is compared when it is read. Unset: it is not.
+        checksums: SHA-256 of files in the folder, by name, as in its manifest: files that are read completely (sign
+            bits, inverted lists) are compared when they are read. Unset: they are not.
 
     Raises:
         InputError: there is no index, or the database does not have its table.
         ArtifactError: a file or the table is missing, not what it should be, or written by a newer Onoma.
         MismatchError: the table has other vectors.
-        ConfigError: a database was given where there is none, or none where there is one.
+        ConfigError: a database was given for an index without one, or none for an index with one.
         UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
     """
     place = checked_path(folder)

@@ -1,4 +1,4 @@
-"""What every index promises, and the vectors that it finds are scored by."""
+"""The protocol of every index, and the vectors that score what it finds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from onoma.types import FloatArray, RowArray
 
 
 class Index(Protocol):
-    """Nearest rows by dot product; cosine similarity where the vectors are unit vectors.
+    """Nearest rows by dot product, which is cosine similarity for unit vectors.
 
     Shapes: Q queries, N vectors, W their width, K the smaller of ``k`` and N.
     """
@@ -19,7 +19,7 @@ class Index(Protocol):
 
     @property
     def is_approximate(self) -> bool:
-        """Whether it may miss rows more often than its recall says where the nearest ones are not wanted."""
+        """Whether it may miss more rows than its recall says if other rows than the nearest ones are wanted."""
 
     def __len__(self) -> int:
         """N, the number of vectors."""
@@ -27,19 +27,19 @@ class Index(Protocol):
     def search(self, queries: FloatArray, *, k: int = 5) -> tuple[RowArray, FloatArray]:
         """The ``k`` best rows of each query.
 
-        The answer to a query depends on that query and the vectors alone: not on the other queries of the
-        call, on their number, or on the number of threads.
+        The answer to a query depends only on that query and the vectors: not on the other queries of the call, on their
+        number, or on the number of threads.
 
         Args:
             queries: Shape (Q, W). No rows: an empty answer.
-            k: How many rows to return; where there are fewer vectors, all of them.
+            k: How many rows to return; if there are fewer vectors, all of them.
 
         Returns:
-            Rows, int64, and their scores, float32, both of shape (Q, K): higher score first, and of equal
-            scores the lower row first.
+            Rows, int64, and their scores, float32, both of shape (Q, K): higher score first, and among equal scores the
+            lower row first.
 
         Raises:
-            ShapeError: the queries have another width, or are no matrix.
+            ShapeError: the queries have another width, or are not a matrix.
             InputError: a query is not finite, or ``k`` is less than 1.
         """
 

@@ -1,18 +1,18 @@
 """Sign bits find the candidates, exact vectors decide.
 
-Of each vector one bit per component is kept in memory: whether it is larger than in the mean of all. (Vectors of names
-share a large mean; without centring most bits would be the same for all.) For a query, the score of a row is guessed
-from its bits: the sum of the query's components, each taken as positive where the bit is set and as negative where it
-is not. The rows with the best guesses are candidates, and only they are read from the vectors, which can stay on disk,
-and scored exactly.
+For each vector, one bit per component is kept in memory: whether it is larger than in the mean of all. (Vectors of
+names share a large mean; without centring, most bits would be the same for all.) For a query, the score of a row is
+guessed from its bits: the sum of the query's components, each taken as positive if the bit is set and as negative if
+not. The rows with the best guesses are candidates; only they are read from the vectors, which can stay on disk, and
+scored exactly.
 
 An answer can miss a row whose bits mislead, so it is nearly exact: how nearly is measured when an index is built. What
 it returns has exact scores, and is the same for a query whatever the batch and the threads.
 
 The guesses are made by `SignScanner`.
 
-The more vectors there are, and the closer together, the more candidates it takes. How many is found out when an index
-is built (`enough_candidates`).
+The more vectors there are, and the closer together, the more candidates are needed. Their number is determined when an
+index is built (`enough_candidates`).
 
 Files beside the vectors: ``signs.npy``, uint8, shape (N, W / 8 rounded up), and ``centre.npy``, float32, shape (W,).
 """
@@ -51,7 +51,7 @@ _CENTRE_ROWS = 1 << 17
 class SignBitIndex(CandidateIndex):
     """Nearest rows among those whose sign bits are nearest.
 
-    Where so many results are wanted that a large share of the rows would be candidates, all rows are compared, and the
+    If so many results are wanted that a large share of the rows would be candidates, all rows are compared, and the
     answer is exact.
 
     Args:
@@ -101,7 +101,7 @@ class SignBitIndex(CandidateIndex):
     def open(
         cls, folder: Path, vectors: VectorStore, *, candidates: int = CANDIDATES, sha256: str | None = None
     ) -> SignBitIndex:
-        """What `write_signs` wrote, memory-mapped.
+        """Open what `write_signs` wrote, memory-mapped.
 
         Args:
             folder: Where it wrote.

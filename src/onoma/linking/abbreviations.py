@@ -51,19 +51,19 @@ _AB3P_HAS_WHEELS = "It has wheels for Python 3.12 and earlier; elsewhere, use sc
 def find_abbreviations(document: str) -> dict[str, str]:
     """The short forms that a document defines, with their long forms, by the algorithm of Schwartz and Hearst.
 
-    Two patterns: ``long form (SF)`` and, when the brackets hold more than two words or no valid short form,
-    ``SF (long form)``. A short form has at most two words and 2 to 10 characters, at least one of them a letter,
-    the first a letter or digit. Its long form stands in the same sentence, has at most
-    min(n + 5, 2n) words for n characters of short form, and is the shortest text next to the short form in which
-    the short form's letters and digits occur in order, whatever their case and accents, the first one at the beginning
-    of a word. A long form shorter than its short form, or with the short form among its words, is none.
+    Two patterns: ``long form (SF)`` and, if the brackets hold more than two words or no valid short form,
+    ``SF (long form)``. A short form has at most two words and 2 to 10 characters, at least one of them a letter, the
+    first a letter or digit. Its long form is in the same sentence, has at most min(n + 5, 2n) words for n characters of
+    short form, and is the shortest text next to the short form in which the short form's letters and digits occur in
+    order, whatever their case and accents, the first one at the beginning of a word. A long form shorter than its short
+    form, or with the short form among its words, does not count.
 
-    A short form with several long forms gets the one that is defined most often (case and white space aside),
-    the first of them if that leaves several.
+    A short form with several long forms gets the one that is defined most often (ignoring case and white space), the
+    first of them if that leaves several.
 
     Args:
-        document: Running text, any script; paragraphs (title, abstract) apart by an empty line, or each ending as
-            a sentence does.
+        document: Running text, any script; paragraphs (title, abstract) separated by an empty line, or each ending as a
+            sentence does.
 
     Returns:
         Long forms by short form, as the document spells both (white space collapsed, accents composed), in order of

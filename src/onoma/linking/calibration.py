@@ -40,14 +40,13 @@ MIN_OF_EACH = 10
 
 @dataclass(frozen=True)
 class Calibration:
-    """Features of an answer to the probability that it is right.
+    """Turns features of an answer into the probability that it is right.
 
     Attributes:
         feature_names: What the F features are.
         model: Features to a score.
         map: Score to confidence, monotone.
-        development: Precision against coverage on the examples, by their out-of-fold scores; thresholds
-            come from it.
+        development: Precision against coverage on the examples, by their out-of-fold scores; thresholds come from it.
     """
 
     feature_names: tuple[str, ...]
@@ -88,20 +87,20 @@ class Calibration:
 
         Args:
             features: Of each mention's first answer, finite, shape (n, F).
-            correct: Whether that answer is the right concept, shape (n,). For a mention without a right
-                concept (NIL) it is not: such mentions belong here if they will be met later.
-            mentions: Their normalised texts, n strings. Examples of one text share a fold, and those that are equal in
-                features and outcome too count once: without it, a few mentions that a corpus has a hundred times
-                decide. Unset: examples with equal features share a fold, and each counts.
-            method: "platt" is a sigmoid, for few examples too, and tells any two scores apart; "isotonic" takes any
-                form that does not fall, wants some hundred examples, and gives the same confidence to many scores.
+            correct: Whether that answer is the right concept, shape (n,). For a mention without a right concept (NIL)
+                it is not: include such mentions if they will occur later.
+            mentions: Their normalised texts, n strings. Examples of one text share a fold, and those that are also
+                equal in features and outcome count once: otherwise a few mentions that a corpus has a hundred times
+                would decide. Unset: examples with equal features share a fold, and each counts.
+            method: "platt" is a sigmoid, suits few examples too, and distinguishes any two scores; "isotonic" takes any
+                form that does not fall, needs some hundred examples, and gives many scores the same confidence.
             feature_names: F different names.
             n_folds: From 2. The more, the nearer the out-of-fold regressions are to the one that is kept.
             l2: Pull of the regression's weights towards 0, above 0; see `LogisticModel.fit`.
             min_of_each: Right and wrong answers, each, below which none is fitted.
 
         Raises:
-            ConfigError: an unknown method, or a number that cannot be.
+            ConfigError: an unknown method, or a number that is not allowed.
             InputError: features are not finite, or there are too few examples, or too few different ones.
             ShapeError: the arrays do not fit one another.
         """
@@ -126,7 +125,7 @@ class Calibration:
         )
 
     def confidence(self, features: DoubleArray) -> DoubleArray:
-        """Probability that each answer is right, shape (n,), between 0 and 1 but neither of them.
+        """Probability that each answer is right, shape (n,), strictly between 0 and 1.
 
         To six decimals, and never falling as `score` rises.
 
@@ -140,7 +139,7 @@ class Calibration:
         return _rounded(self.map(self.score(features)))
 
     def score(self, features: DoubleArray) -> DoubleArray:
-        """The one number that the confidence rises with, shape (n,): the regression's log-odds.
+        """The number with which the confidence rises, shape (n,): the regression's log-odds.
 
         Raises:
             InputError: a feature is not finite.
@@ -149,11 +148,11 @@ class Calibration:
         return self.model.scores(_checked_features(features, self.feature_names))
 
     def threshold_for(self, precision: float, *, certainty: float | None = None) -> float:
-        """The smallest confidence at which answers are as precise as wished on the development mentions.
+        """The smallest confidence at which answers reach the precision on the development mentions.
 
-        See `PrecisionCoverage.threshold_for` for the arguments; `development` says what share of mentions is
-        then answered. What fewer than `MIN_OF_EACH` of them say is luck, and the confidences that are given later are
-        not quite those of the curve: none might be as high.
+        See `PrecisionCoverage.threshold_for` for the arguments; `development` says what share of mentions is then
+        answered. What fewer than `MIN_OF_EACH` of them show is luck, and the confidences that are given later are not
+        quite those of the curve: none might be as high.
 
         Raises:
             InputError: no threshold reaches it; the best one is named.
@@ -166,11 +165,11 @@ class Calibration:
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:
-        """What `to_json` wrote, checked.
+        """Read what `to_json` wrote, checked.
 
         Raises:
             FormatVersionError: written by a newer Onoma.
-            InputError: not JSON, something is missing, too much, of another kind, or does not fit together.
+            InputError: it is not JSON, or something is missing, too much, of another kind, or inconsistent.
         """
         try:
             raw: Any = json.loads(text)

@@ -59,16 +59,16 @@ _AROUND = {**_BRACKETS, '"': '"', "“": "”", "«": "»", "'": "'", "‘": "�
 def split_composite(
     mention: str, *, is_name: Callable[[str], bool] | None = None, wholes: Iterable[str] = ()
 ) -> list[str]:
-    """The names that a mention stands for, in its order; the mention alone if that is one.
+    """The names that a mention stands for, in its order; only the mention itself if it stands for one.
 
-    A second splitting of the parts changes nothing.
+    Splitting the parts again changes nothing.
 
     Args:
         mention: Any text.
         is_name: Whether a text is a name of the terminology; called with the mention, spans of it, and parts of
             possible readings, the last ones also without the "s" of their plural.
-        wholes: Texts that are one name wherever they stand in the mention, in any case, as the long form of a short
-            form is: "stiffness and joint pain" for "SJP".
+        wholes: Texts that are one name wherever they occur in the mention, in any case, such as the long form of a
+            short form: "stiffness and joint pain" for "SJP".
 
     Raises:
         InputError: ``wholes`` is one string.

@@ -1,8 +1,8 @@
 """How far a confidence can be trusted: calibration error, precision against coverage, answering or abstaining.
 
-A confidence is said of a mention's first answer: the probability that it is the right concept. A mention
-without an answer has the confidence 0. All metrics are the same in whatever order the mentions stand; where
-equal confidences make an order, the mean over all orders counts.
+A confidence belongs to a mention's first answer: the probability that it is the right concept. A mention without an
+answer has the confidence 0. No metric depends on the order of the mentions; where equal confidences leave the order
+open, the mean over all orders counts.
 
 Shapes: n mentions.
 """
@@ -47,8 +47,8 @@ class ReliabilityBin:
     Attributes:
         n: How many, at least 1.
         confidence: Their mean confidence.
-        precision: Share of them whose first answer is right; equals ``confidence`` where that is calibrated.
-        low: Lower end of the 95 % interval of ``precision``: Wilson's, or as what made the bin says.
+        precision: Share of them whose first answer is right; equals ``confidence`` if that is calibrated.
+        low: Lower end of the 95 % interval of ``precision``: Wilson's, unless what made the bin says otherwise.
         high: Its upper end.
     """
 
@@ -62,14 +62,14 @@ class ReliabilityBin:
 def reliability_bins(
     confidence: DoubleArray, correct: BoolArray, *, n_bins: int = N_BINS, bins: Bins = "equal-mass"
 ) -> tuple[ReliabilityBin, ...]:
-    """Mentions put together by confidence, the least confident first; empty bins are left out.
+    """Mentions grouped by confidence, the least confident first; empty bins are left out.
 
     Args:
         confidence: 0..1, shape (n,).
         correct: Whether the first answer is right, shape (n,).
         n_bins: From 1.
-        bins: "equal-mass": each has (nearly) the same number of mentions; equal confidences share the bin of the
-            middle one of them. "equal-width": each is ``1 / n_bins`` wide, without its lower end (0 is in the first).
+        bins: "equal-mass": each has (nearly) the same number of mentions; equal confidences share the bin of the middle
+            one of them. "equal-width": each is ``1 / n_bins`` wide, without its lower end (0 is in the first).
 
     Raises:
         InputError: a confidence is not in 0..1, there is no mention, or no bin.
@@ -122,11 +122,11 @@ def expected_calibration_error(
 
 
 def error_of_perfect(confidence: DoubleArray, random: np.random.Generator, clusters: RowArray | None = None) -> float:
-    """What `expected_calibration_error` comes to where outcomes are drawn with the stated probabilities.
+    """The `expected_calibration_error` of outcomes that are drawn with the stated probabilities.
 
     Args:
         confidence: See `reliability_bins`.
-        random: What draws.
+        random: The random generator.
         clusters: A number from 0 for what shares a draw, shape (n,); unset: each has its own.
 
     Source:
@@ -148,15 +148,15 @@ def brier_score(confidence: DoubleArray, correct: BoolArray) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionCoverage:
-    """What remains, and how much of it is right, when answers below a threshold are withheld.
+    """What remains, and how much of it is right, if answers below a threshold are withheld.
 
     Shapes: P points, one for each distinct confidence above 0, the highest first.
 
     Attributes:
         thresholds: Least confidence that is answered, falling.
         n_kept: Mentions of at least that confidence, rising.
-        n_right: Those of them whose answer is right.
-        n_mentions: All mentions, with those that have no answer.
+        n_right: Of these, those whose answer is right.
+        n_mentions: All mentions, including those without an answer.
     """
 
     thresholds: tuple[float, ...] = field(repr=False)
@@ -189,24 +189,24 @@ class PrecisionCoverage:
         return np.array(self.n_kept, np.float64) / self.n_mentions
 
     def mean_confidence(self, threshold: float = 0.0) -> float | None:
-        """That of the mentions which are answered from a threshold on; unset: there are none."""
+        """Mean confidence of the mentions that are answered at a threshold; unset: there are none."""
         confidences, n_each = np.array(self.thresholds), np.diff([0, *self.n_kept])
         is_kept = confidences >= threshold
         n_kept = int(n_each[is_kept].sum())
         return float(confidences[is_kept] @ n_each[is_kept]) / n_kept if n_kept else None
 
     def threshold_for(self, precision: float, *, certainty: float | None = None, at_least: int = 1) -> float:
-        """The smallest threshold at which the answers given are as precise as wished.
+        """The smallest threshold at which the answers given reach the precision.
 
         Args:
             precision: Above 0, up to 1.
-            certainty: If set, from 0.5, it is not the precision seen here that must reach the wish but its lower
+            certainty: If set, from 0.5, it is not the precision seen here that must reach ``precision`` but its lower
                 confidence bound (Clopper and Pearson 1934, one-sided), e.g. 0.95: a few lucky mentions are then not
                 enough.
-            at_least: Mentions that must be answered from a threshold on for it to count; all, if there are not as many.
+            at_least: Mentions that must be answered at a threshold for it to count; all, if there are not as many.
 
         Raises:
-            InputError: a wish that cannot be, or none of the thresholds reaches it; the best one is named.
+            InputError: a precision or certainty is not allowed, or no threshold reaches it; the best one is named.
         """
         precision = checked_precision(precision)
         if not self.thresholds:
@@ -259,7 +259,7 @@ class PrecisionCoverage:
 
 
 def precision_coverage(confidence: DoubleArray, correct: BoolArray) -> PrecisionCoverage:
-    """The curve over all distinct confidences; what has the confidence 0 is never answered.
+    """The curve over all distinct confidences; a mention with the confidence 0 is never answered.
 
     Raises:
         InputError: as `reliability_bins`.
@@ -317,7 +317,7 @@ class AbstentionScores:
 def abstention_scores(
     confidence: DoubleArray, correct: BoolArray, is_nil: BoolArray, *, threshold: float
 ) -> AbstentionScores:
-    """What comes out when mentions below a threshold are answered with "no such concept".
+    """The scores if mentions below a threshold are answered with "no such concept".
 
     Args:
         confidence: 0..1, shape (n,).
@@ -350,7 +350,7 @@ def abstention_scores(
 
 
 def threshold_in_words(threshold: float) -> str:
-    """A threshold in as many decimals as it takes, rounded down: taken at its word it answers what itself answers.
+    """A threshold in as many decimals as it takes, rounded down, so that using it answers the same mentions.
 
     Example:
         >>> threshold_in_words(0.995431387), threshold_in_words(0.8), threshold_in_words(0.99999987654)

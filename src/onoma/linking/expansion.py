@@ -33,15 +33,15 @@ _FIRST_WORD = re.compile(r"\s+(\w+)(?!\w)")
 
 @dataclass(frozen=True)
 class AbbreviationTable:
-    """Short forms that mean the same in every document, as a hospital's or a project's own list.
+    """Short forms that mean the same in every document, such as a hospital's or project's own list.
 
     Attributes:
         definitions: Long forms by short form.
-        ambiguous: Short forms with several long forms, and which. They are never expanded: a table cannot know
-            which one is meant.
+        ambiguous: Short forms with several long forms, and which. They are never expanded: a table cannot know which
+            one is meant.
 
     Raises:
-        InputError: a form is no text, or blank.
+        InputError: a form is not text, or is blank.
     """
 
     definitions: dict[str, str]
@@ -67,15 +67,15 @@ class AbbreviationTable:
     def from_file(cls, path: str | Path) -> AbbreviationTable:
         """Read ``short<TAB>long`` lines, or ``short,long`` or ``short;long`` from a file whose name ends in ``.csv``.
 
-        UTF-8, plain, gzip or alone in a zip. Empty lines are skipped, and so are words "short, long" before all
+        UTF-8, plain, gzip or alone in a zip. Empty lines are skipped, and so are the words "short, long" before all
         definitions; "long, short" there say that the long forms come first. Outer white space is dropped, inner white
-        space collapsed. A definition may be repeated (case of the long form aside); two different long forms make the
-        short form ambiguous, which is no error.
+        space collapsed. A definition may be repeated (ignoring the case of the long form); two different long forms
+        make the short form ambiguous, which is not an error.
 
         Raises:
-            InputError: the file cannot be read, a line has not two filled fields, a short form has no letter or
-                digit at its beginning or more than six words, or a long form contains its short form as a word.
-                File and line are named.
+            InputError: the file cannot be read, a line does not have two filled fields, a short form has no letter or
+                digit at its beginning or more than six words, or a long form contains its short form as a word. File
+                and line are named.
         """
         file = checked_path(path)
         long_forms: dict[str, dict[str, str]] = {}
@@ -93,12 +93,12 @@ class AbbreviationTable:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """A short form that stood in a mention, and what was put in its place.
+    """A short form in a mention, and what replaced it.
 
     Attributes:
         short_form: As the definitions spell it.
         long_form: As the definitions spell it.
-        source: Where it is defined: in the mention's "context" or in a "table"; unset where nobody says.
+        source: Where it is defined: in the mention's "context" or in a "table"; unset if unknown.
     """
 
     short_form: str
@@ -119,17 +119,17 @@ def expand(mention: str, definitions: Mapping[str, str]) -> str:
 def expand_with_trace(mention: str, *definitions: Mapping[str, str]) -> tuple[str, tuple[Expansion, ...]]:
     """The mention with its short forms replaced, and which these were.
 
-    A short form is replaced where it stands as a word, that is, beside no letter, digit or accent ("BRCA1-linked",
+    A short form is replaced if it is a word, that is, has no letter, digit or accent beside it ("BRCA1-linked",
     "DMD/BMD", "HD's", but never inside "BRCA12"). The longest one at a place wins. Rules:
 
-    * Case counts. A word in lower case stands for a short form in capitals only if it has a digit or no vowel
-      ("hcc", "g6pd"), or is the whole mention ("copd"), so that "all" and "was" stay words.
-    * Plurals: "HCCs" is found by "HCC", and "HCC" by "HCCs"; the long form is put in as it is defined.
-    * Where the mention defines its short form, "long form (SF)" or "SF (long form)", the long form is left.
-    * Where the next word repeats the last one of the long form ("HD disease"), it stands once.
+    * Case counts. A word in lower case stands for a short form in capitals only if it has a digit or no vowel ("hcc",
+      "g6pd"), or is the whole mention ("copd"), so that "all" and "was" stay words.
+    * Plurals: "HCCs" is found by "HCC", and "HCC" by "HCCs"; the long form is inserted as it is defined.
+    * If the mention defines its short form, "long form (SF)" or "SF (long form)", only the long form remains.
+    * If the next word repeats the last one of the long form ("HD disease"), it is kept only once.
 
-    Long forms are expanded too ("HDP": "HD protein"), so a second expansion changes nothing. A mention for which
-    that would not end, as definitions refer to each other in a circle, is left as it is.
+    Long forms are expanded too ("HDP": "HD protein"), so a second expansion changes nothing. A mention for which that
+    would not end, because definitions refer to each other in a circle, is left unchanged.
 
     Args:
         mention: Any text.

@@ -218,7 +218,7 @@ def _explain_answer(
     n_links = top_k if is_confident and not answer.is_nil else 0
     is_fused = answer.pool is not None
     weights = components.settings.weights
-    read_as = "" if answer.written is None else f"Written otherwise it is '{answer.written}'. "
+    read_as = "" if answer.written is None else f"In another spelling it is '{answer.written}'. "
     text_searched = text if answer.written is None else answer.written
     return Explanation(
         mention=mention,
@@ -345,10 +345,10 @@ def _homonyms(components: Components, text_row: int, concept_id: str) -> tuple[s
 def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: float | None, *, is_read: bool) -> str:
     """What was answered and why; the threshold is given if the confidence does not reach it."""
     if not text:
-        return "Nothing was answered: normalisation leaves nothing of the mention."
+        return "No answer: normalisation leaves nothing of the mention."
     if not reasons:
-        why = "" if is_read else " The encoder does not know most of its signs."
-        return f"Nothing was answered: no name that is allowed equals the mention, or could be searched for.{why}"
+        why = "" if is_read else " The encoder does not know most of its characters."
+        return f"No answer: no allowed name equals the mention, and none could be searched for.{why}"
     first = reasons[0]
     if answer.is_nil:
         return (
@@ -363,17 +363,17 @@ def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: 
         )
     how = {
         "exact": "the mention is a name of it",
-        "loose": "but for case, punctuation or Unicode the mention is a name of it",
+        "loose": "apart from case, punctuation or Unicode, the mention is a name of it",
         "dense": "its name has the nearest vector",
         "sparse": "its name shares most with the mention by characters",
         "fusion": "its name is the nearest by both searches together",
-        "prior": "its name is near, and of what is near it is meant more often",
+        "prior": "its name is near, and among near ones it is meant more often",
         "rerank": "the cross-encoder prefers it among the candidates",
     }[first.stage]
     if "rerank" in first.contributions and first.stage != "rerank":
-        how += ", before the cross-encoder as after it"
+        how += ", both before and after the cross-encoder"
     if first.is_other_scope:
-        how += ", and that name a broad, narrow or related synonym of it"
+        how += "; that name is a broad, narrow or related synonym of it"
     others = f" {first.n_homonyms:,} other concepts have that name." if first.n_homonyms > 1 else ""
     others = f" {first.homonyms[0]} has that name too." if first.n_homonyms == 1 else others
     if first.prior is not None and (others or first.contributions.get("prior")):

@@ -30,7 +30,7 @@ class Reranked:
 
     Attributes:
         links: In their new order, with their new scores and ranks.
-        no_concept: Probability that none of those reranked is meant (NIL); unset where the reranker says nothing of it.
+        no_concept: Probability that none of those reranked is meant (NIL); unset if the reranker gives none.
         is_nil: Whether that is the answer: more probable than not.
     """
 
@@ -40,10 +40,10 @@ class Reranked:
 
 
 class Reranker:
-    """Ranks the first candidates of a mention anew.
+    """Reranks the first candidates of a mention.
 
-    Opened by `Reranker.open`; needs no torch. The answer to a mention depends on that mention, its context and its
-    candidates alone.
+    Opened by `Reranker.open`; needs no torch. The answer to a mention depends only on that mention, its context and its
+    candidates.
 
     Args:
         model: The cross-encoder.
@@ -64,7 +64,7 @@ class Reranker:
 
         Raises:
             InputError: there is nothing at ``path``.
-            ArtifactError: it is no reranker, damaged, or written by a newer Onoma.
+            ArtifactError: it is not a reranker, is damaged, or was written by a newer Onoma.
         """
         return cls(CrossEncoder.open(path, prepare=_preset, threads=threads))
 
@@ -97,7 +97,7 @@ class Reranker:
         return self.about.nil_score is not None
 
     def remembering(self) -> Reranker:
-        """The same, which scores each pair once, as the same mentions are reranked again and again."""
+        """The same reranker, which scores each pair once, for mentions that are reranked repeatedly."""
         other = Reranker(self._model)
         other._known = {}
         return other
@@ -138,22 +138,22 @@ class Reranker:
         """Candidates in their new order, and how probable it is that none of them is meant.
 
         A candidate's score becomes ``(1 - weight) x its score + weight x its probability`` among the first ``depth``
-        candidates of its mention, and NIL if that was learned; the others have probability 0 and stay behind these. Of
-        equal scores, to six decimals, what stood earlier comes first.
+        candidates of its mention, and NIL if that was learned; the others have probability 0 and stay behind these.
+        Among equal scores, to six decimals, the earlier order is kept.
 
         Args:
             mentions: The mentions.
-            candidates: Of each mention, best first; none is fine.
-            contexts: Of each mention, see `CrossEncoder.scores`.
+            candidates: For each mention, best first; may be empty.
+            contexts: For each mention, see `CrossEncoder.scores`.
             depth: How many candidates of a mention to rerank; unset: as many as it was trained with.
             weight: Share of the reranker, 0 (nothing changes but ties and digits) to 1; unset: the one that was best on
                 the development mentions of its training.
             progress: See `scores`.
 
         Raises:
-            InputError: an option has a value it cannot have, an entry is no text, or there are contexts and the
+            InputError: an option has a value that is not allowed, an entry is not text, or there are contexts and the
                 reranker was trained without.
-            ShapeError: there are not as many of each.
+            ShapeError: their numbers differ.
         """
         depth = self.about.depth if depth is None else depth
         weight = self.about.weight if weight is None else weight

@@ -107,14 +107,14 @@ _BEFORE = listed(
 
 
 def without_strengths(mention: str, *, is_name: Callable[[str], bool] | None = None) -> str:
-    """A drug as it is called, without amounts, dose forms, routes and directions.
+    """A drug without amounts, dose forms, routes and directions.
 
     Args:
         mention: Any text.
-        is_name: Whether a text is a name of the terminology; called with the mention, and with what may be left of it.
+        is_name: Whether a text is a name of the terminology; called with the mention, and with what may remain of it.
 
     Returns:
-        What is left, white space collapsed; the mention itself where nothing is left out, or all would be.
+        What remains, white space collapsed; the mention itself if nothing is left out, or everything would be.
 
     Example:
         >>> without_strengths("metformin HCl 500 mg oral tablet, bid")

@@ -85,7 +85,7 @@ class UpdateReport:
 
     def __str__(self) -> str:
         if self.is_current:
-            lines = [f"{self.linker} is of this terminology already: there is nothing to do"]
+            lines = [f"{self.linker} already has this terminology: there is nothing to do"]
             return "\n".join([*lines, *self._answers_gone()])
         lines = [
             f"{self.out}: {self.n_concepts[0]:,} -> {quantity(self.n_concepts[1], 'concept')}, "

@@ -1,6 +1,6 @@
 """Which pairs make up which batch: a pure function of seed and batch number, so that a resumed run sees the same ones.
 
-`NeighbourBatches` depends on the weights too, through a table that lies in the run folder.
+`NeighbourBatches` depends on the weights too, through a table that is kept in the run folder.
 """
 
 from __future__ import annotations

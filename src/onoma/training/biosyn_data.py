@@ -135,7 +135,7 @@ def ranking_data(
         )
     if len(queries) < len(normalised) - n_blank or len(right_names) < len(queries):
         tell(
-            f"{data.name}: {quantity(len(normalised) - n_blank, 'mention')}, {len(queries):,} different ones, "
+            f"{data.name}: {quantity(len(normalised) - n_blank, 'mention')}, {len(queries):,} distinct ones, "
             f"{len(right_names):,} of them of concepts that the dictionary has; of the others nothing is learned"
         )
     if n_blank:

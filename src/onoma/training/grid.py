@@ -1,7 +1,7 @@
 """A grid: one recipe with every combination of some of its settings.
 
-A grid is a TOML file with a ``description`` and tables ``[[vary]]``. Each of these gives lists of values to settings of
-a recipe, under the names that ``--set`` takes (those with a dot in quotes), and stands for all combinations of its
+A grid is a TOML file with a ``description`` and tables ``[[vary]]``. Each of these gives lists of values for settings
+of a recipe, under the names that ``--set`` takes (those with a dot in quotes), and stands for all combinations of its
 values; the grid is all of its tables together::
 
     description = "two losses, two rates"
@@ -13,8 +13,8 @@ values; the grid is all of its tables together::
     [[vary]]
     "mining.margin" = [0.1, 0.3]
 
-stands for four combinations and two more. Grids shipped with Onoma lie in ``training/grids``; a path to a file of your
-own works in their place. `onoma.training.grid_run` trains them.
+stands for four combinations and two more. Grids shipped with Onoma are in ``training/grids``; you can give the path of
+a file of your own instead. `onoma.training.grid_run` trains them.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def load_grid(name: str) -> Grid:
 
     Raises:
         InputError: no such grid, or the file is not TOML.
-        ConfigError: it is not written as a grid is.
+        ConfigError: it is not written as a grid.
     """
     values = read_shipped("grid", name)
     tables = values.pop("vary", None)
@@ -106,8 +106,8 @@ def combinations(recipe: str, grid: Grid, overrides: Mapping[str, Any] | None = 
 
     Raises:
         InputError: there is no such recipe.
-        ConfigError: a setting does not exist, has a value it cannot have in one of the combinations, or is both varied
-            and given in ``overrides``.
+        ConfigError: a setting does not exist, has a value that is not allowed in one of the combinations, or is both
+            varied and given in ``overrides``.
 
     Example:
         >>> grid = Grid("g", "", ({"learning_rate": ("1e-5", "2e-5"), "loss": ("nca",)}, {"seed": ("0", "1")}))

@@ -38,9 +38,9 @@ def plot_grid(grid: Grid, table: Sequence[Trained], file: str | Path, *, overwri
     """Draw the first development score of finished combinations; without development data, the loss.
 
     Each ``[[vary]]`` has a panel: over the values of the first setting that it varies, a line for each value of the
-    others, in the order of the grid's file. Numbers stand by size; words, and seeds, have no order, and their points
-    are not joined. The best combination is marked wherever it appears. What the encoder scored before training is
-    dashed: one line where it is the same for the whole panel, else one at each combination, in its colour.
+    others, in the order of the grid's file. Numbers are placed by size; words, and seeds, have no order, and their
+    points are not joined. The best combination is marked wherever it appears. The encoder's score before training is
+    dashed: one line if it is the same for the whole panel, else one at each combination, in its colour.
 
     Args:
         grid: What was varied.

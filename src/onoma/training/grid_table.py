@@ -1,4 +1,4 @@
-"""The table of how the combinations of a grid did: ``grid.csv`` and ``grid.json``, best first."""
+"""The table of results of a grid's combinations: ``grid.csv`` and ``grid.json``, best first."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class _Sitting(Generic[Done]):
         self._total_steps = self._begin_or_recall()
         if self._config.warmup_steps > self._total_steps:
             self._tell(
-                f"the learning rate does not come to its height: warmup_steps={self._config.warmup_steps:,}, and the "
+                f"the learning rate does not reach its maximum: warmup_steps={self._config.warmup_steps:,}, and the "
                 f"run has {self._total_steps:,} {'step' if self._total_steps == 1 else 'steps'}"
             )
         self._run_id = broadcast(sha256_file(self._run / RUN_NAME) if is_main() else "")
@@ -174,7 +174,7 @@ class _Sitting(Generic[Done]):
             )
         if progress is not None:
             self._evaluations.done = [Evaluation.from_json(line) for line in progress.evaluations]
-            self._tell(f"going on from step {progress.step:,} of {self._total_steps:,} ({self._run})")
+            self._tell(f"resuming from step {progress.step:,} of {self._total_steps:,} ({self._run})")
         self._tell(course.about(self._total_steps))
         return progress or Progress(step=0, seconds=0.0)
 
@@ -226,7 +226,7 @@ class _Sitting(Generic[Done]):
     def _leave(self) -> NoReturn:
         """As the run was asked to; an evaluation that is due and not done is the first thing of the next sitting."""
         if self._steps_done == 0:
-            self._tell("stopped before the first step: the same command begins anew")
+            self._tell("stopped before the first step: the same command starts anew")
         else:
             if self._steps_done > self._checkpointed[0]:
                 self._checkpoint()

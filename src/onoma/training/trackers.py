@@ -1,13 +1,12 @@
 """Where the curves of a run are shown besides its own log: TensorBoard, Weights & Biases, MLflow.
 
-What they keep outlives the run and lies beside the encoder: ``tensorboard/ENCODER``, ``wandb`` and ``mlflow.db`` in the
+Their files outlast the run and are kept beside the encoder: ``tensorboard/ENCODER``, ``wandb`` and ``mlflow.db`` in the
 folder that holds the encoder, unless the library's own environment variables (``WANDB_DIR``, ``MLFLOW_TRACKING_URI``,
 ...) say otherwise.
 
-A run that goes on after a kill does the steps since its checkpoint again; no tracker shows them twice. TensorBoard is
-told to forget what comes after the checkpoint. The other two cannot forget: they are given only what they have not yet
-been given, which on a CPU are the same values to the bit. ``trackers.json`` in the run folder says under which ids they
-know the run.
+A run that resumes after a kill repeats the steps since its checkpoint; no tracker shows them twice. TensorBoard
+discards what comes after the checkpoint. The other two cannot: they get only what they have not yet been given, which
+on a CPU are the same values to the bit. ``trackers.json`` in the run folder says under which ids they know the run.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Tracker(Protocol):
 
 
 class Trackers:
-    """Those that a run was asked for; one that fails is told of and left out, the run goes on.
+    """The trackers of a run; one that fails is reported and left out, and the run continues.
 
     Args:
         trackers: By name.
@@ -99,15 +98,15 @@ class Trackers:
 
 
 def check_trackers(names: Sequence[str], out: Path | None = None) -> None:
-    """Refuse trackers that cannot be, before the work that leads to them.
+    """Refuse unusable trackers before the work that leads to them.
 
     Args:
         names: As `open_trackers` takes them.
         out: The folder to be written, if that is known.
 
     Raises:
-        ConfigError: no such tracker, or it keeps its own at ``out``.
-        InputError: one name, and no list.
+        ConfigError: no such tracker, or it keeps its own files at ``out``.
+        InputError: one name instead of a list.
         UnavailableError: its package is not installed.
     """
     check_several(names, "trackers")
@@ -130,16 +129,16 @@ def open_trackers(
     """Open trackers for a run.
 
     Args:
-        names: ``tensorboard``, ``wandb``, ``mlflow``; none is fine.
+        names: ``tensorboard``, ``wandb``, ``mlflow``; may be empty.
         run: The run folder, ``OUT.run``.
         config: Settings of the run, to be shown with it.
-        steps_done: Of a run that goes on; 0 begins anew, whatever the trackers had before.
+        steps_done: Of a run that resumes; 0 starts anew, whatever the trackers had before.
         tell: Called with a sentence about a tracker that fails later.
 
     Raises:
         ConfigError: no such tracker.
         UnavailableError: its package is not installed, or it cannot be opened: not logged in, no network.
-        DamagedArtifactError: what the run folder says of its trackers cannot be read.
+        DamagedArtifactError: what the run folder says about its trackers cannot be read.
     """
     check_trackers(names)
     if not names:

@@ -94,7 +94,7 @@ class FetchReport:
 
     def __str__(self) -> str:
         if self.is_unchanged:
-            first = f"{self.path}: there already and unchanged, {size_in_words(self.n_bytes)}"
+            first = f"{self.path}: already there, unchanged, {size_in_words(self.n_bytes)}"
         else:
             first = f"{self.path}: {size_in_words(self.n_bytes)} from {self.url} in {self.seconds:.1f} s"
             if self.resumed_from:

@@ -125,13 +125,15 @@ class EnrichReport:
         for part in self.parts:
             by = ", ".join(f"{n:,} by {evidence}" for evidence, n in part.n_matched_by.items() if n)
             ambiguous = f"; {part.n_ambiguous:,} of its concepts match several, left out" if part.n_ambiguous else ""
-            shared = f"; {part.n_shared:,} meet only by a code that several refer to, left out" if part.n_shared else ""
+            shared = (
+                f"; {part.n_shared:,} match only by a code that several refer to, left out" if part.n_shared else ""
+            )
             lines.append(
                 f"  {part.path}: has {part.n_matched:,} of the concepts{f' ({by})' if by else ''}; "
                 f"{quantity(part.n_added, 'name')} added{ambiguous}{shared}"
             )
         if self.n_contested:
-            lines.append(f"  names that would have come to several concepts, not added: {self.n_contested:,}")
+            lines.append(f"  names that would have gone to several concepts, not added: {self.n_contested:,}")
         if self.n_inexact:
             lines.append(f"  names that the others call broad, narrow or related, not added: {self.n_inexact:,}")
         if not self.n_added and any(part.n_matched for part in self.parts):
@@ -139,7 +141,7 @@ class EnrichReport:
             lines.append(f"  nothing was added: the concepts have {others} already")
         elif not self.n_added:
             lines.append(
-                "  warning: nothing was added; see that names and languages are those of the other terminology, and "
+                "  warning: nothing was added; check that names and languages are those of the other terminology, and "
                 "--vocabulary if codes have no prefix"
             )
         return "\n".join(lines)

@@ -89,8 +89,8 @@ class MergeReport(TableCounts):
     def __str__(self) -> str:
         lines = [f"{self.path}: {self.counts_in_words()} in {self.seconds:.1f} s"]
         for part in self.parts:
-            met = f"{part.n_shared:,} with a code that was there" + (
-                f", {part.n_joined:,} joined to one of another code" if self.n_joined or self.n_refused else ""
+            met = f"{part.n_shared:,} with a code of an earlier one" + (
+                f", {part.n_joined:,} joined to one with another code" if self.n_joined or self.n_refused else ""
             )
             lines.append(f"  {part.path}: {quantity(part.n_concepts, 'concept')}, {met}")
         lines += [f"  {what}: {count:,}" for what, count in self.notes.items()]
@@ -102,7 +102,7 @@ class MergeReport(TableCounts):
         if self.n_refused:
             shown = "; ".join(f"{concept} to {code}" for concept, code in self.refused)
             lines.append(
-                f"  {quantity(self.n_refused, 'reference')} not followed, since they would make one concept of two of "
+                f"  {quantity(self.n_refused, 'reference')} not followed, because they would unite two concepts of "
                 f"one terminology: {shown}{' ...' if self.n_refused > len(self.refused) else ''}"
             )
         return "\n".join(lines)

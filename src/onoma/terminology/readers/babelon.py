@@ -226,13 +226,13 @@ def _tables(source: Path, reading: Reading) -> Iterator[_Table]:
         if not is_single and not file.base.lower().endswith((".tsv", ".tsv.gz")):
             continue
         if not is_single and not file.size():
-            reading.note("files without any line, passed over", 1)
+            reading.note("files without any line, skipped", 1)
             continue
         table = _table(file)
         if table is None:
             if is_single:
                 raise InputError("this is no table of translations", path=file.path, line=1, expected=_EXPECTED)
-            reading.note("tables of something else, passed over", 1)
+            reading.note("tables of something else, skipped", 1)
             continue
         n_found += 1
         yield table

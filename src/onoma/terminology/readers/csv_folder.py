@@ -130,7 +130,7 @@ def _find_files(source: Path, reading: Reading) -> tuple[dict[str, SourceFile], 
         if name is None:
             if file.base.lower().removesuffix(".gz").endswith(".csv"):
                 meant = did_you_mean(file.base.lower(), set(wanted))
-                reading.note(f"files that are none of this format, passed over: {file.name}{meant}", 1)
+                reading.note(f"files that are not of this format, skipped: {file.name}{meant}", 1)
             continue
         if name in found:
             raise InputError(f"there are two files {name}.csv here", path=file.path, fix="keep one of them")

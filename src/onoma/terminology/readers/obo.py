@@ -236,7 +236,7 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
             term.synonyms.append(Synonym(synonym.desc.strip(), synonym_type(scopes[synonym.scope], type_of_synonym)))
     elif tag == "def":
         if term.definition:
-            reading.note("definitions besides another of their term, left out", 1)
+            reading.note("second and further definitions of a term, left out", 1)
         else:
             term.definition = clause.definition.strip()
     elif tag == "namespace":
@@ -346,7 +346,7 @@ def _frame(part: _Part, rows: range, reading: Reading) -> Any:
             with _panic_as_syntax_error():
                 frame = fastobo.load(io.BytesIO(_document(part.lines[rows.start : rows.stop])), threads=1)
             for tag in tags_mended.values():
-                reading.note(f"clauses that are not quite OBO ({tag}), read all the same", 1)
+                reading.note(f"clauses that are not quite OBO ({tag}), read anyway", 1)
             return frame
         except SyntaxError as error:
             row = min(rows.start + (error.lineno or 1), rows.stop) - 1
@@ -356,7 +356,7 @@ def _frame(part: _Part, rows: range, reading: Reading) -> Any:
                 reading.note("Typedef and Instance frames that are not OBO, left out", 1)
                 return None
             if tag in _NOT_READ:
-                reading.note(f"clauses that are not OBO, of which nothing is read ({tag}), passed over", 1)
+                reading.note(f"clauses that are not OBO, from which nothing is read ({tag}), skipped", 1)
                 part.lines[row] = ""
             elif tag and (mended := _mended(line)) != line:
                 tags_mended[row] = tag

@@ -134,7 +134,7 @@ class OntologyTerm:
 def add_successor(term: OntologyTerm, told: str, code_of: Callable[[str], str], reading: Reading) -> None:
     """Note a code or IRI to use in place of a term; one that is told in words ("use A or B") is counted."""
     if is_prose(told):
-        reading.note("successors told in words, left out", 1)
+        reading.note("successors given in words, left out", 1)
     else:
         term.replaced_by.append(code_of(told))
 
@@ -249,7 +249,7 @@ def tables_from_terms(
         for relation, other in [*choices, *(pair for pair in term.relations if pair not in choices)]:
             relations.add(code, relation, other, term_source, term.line)
     if told := [code for code in undecided if statuses[code] != ACTIVE]:
-        which = f"obsolete concepts with several successors, which are told as choices (the first: {told[0]})"
+        which = f"obsolete concepts with several successors, which are shown as choices (the first: {told[0]})"
         reading.note(which, len(told))
     for code, status in statuses.items():
         to = [] if code in undecided else successors[code]
@@ -343,9 +343,9 @@ def _with_successors(concepts: pl.DataFrame, alternatives: dict[str, str], readi
     claimed = concepts.join(claims, on="concept_id", how="left", maintain_order="left")
     is_obsolete = pl.col("status") == OBSOLETE
     active = claimed.filter(~is_obsolete, pl.col("claimed_by").is_not_null())
-    reading.note("alternative ids that are active terms of their own, left so", len(active))
+    reading.note("alternative ids that are active terms of their own, left unchanged", len(active))
     other = claimed.filter(is_obsolete, pl.col("replaced_by") != pl.col("claimed_by"))
-    reading.note("obsolete terms that name another successor than the term with their id, left so", len(other))
+    reading.note("obsolete terms that name another successor than the term with their id, left unchanged", len(other))
     successor = pl.when(is_obsolete).then("claimed_by")
     return claimed.with_columns(replaced_by=pl.coalesce("replaced_by", successor)).drop("claimed_by")
 

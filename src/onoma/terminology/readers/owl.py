@@ -472,7 +472,7 @@ class _Ontology:
         )
         definitions = sorted(gathered.definitions, key=lambda definition: definition[0])
         term.definition = definitions[0][1] if definitions else ""
-        self._reading.note("definitions besides another of their term, left out", max(len(set(definitions)) - 1, 0))
+        self._reading.note("second and further definitions of a term, left out", max(len(set(definitions)) - 1, 0))
         yield term
 
 

@@ -167,7 +167,7 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
     )
     is_replaced = pl.col("successor").is_not_null()
     n_active = concepts.select((is_replaced & (pl.col("said") == ACTIVE)).sum()).item()
-    reading.note("codes in use that name another in their place", n_active)
+    reading.note("codes in use that name a code to use instead", n_active)
     return SourceTables(
         path=path,
         concepts=concepts.select(

@@ -176,7 +176,7 @@ def _without_what_is_lost(content: Content, writing: Writing) -> Content:
     said = content.cross_references.join(known, on=known.columns, how="anti", maintain_order="left")
     is_choice = pl.col("relation") == _REPLACED_BY
     further = int(content.relations.select(is_choice.sum()).item())
-    writing.lose("relations replaced_by, which are told as consider", further)
+    writing.lose("relations replaced_by, which are written as consider", further)
     relations = content.relations.with_columns(
         relation=pl.when(is_choice).then(pl.lit(_CONSIDER)).otherwise("relation")
     )
