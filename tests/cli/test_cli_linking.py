@@ -118,7 +118,7 @@ def test_concepts_without_a_name_are_told(tmp_path: Path) -> None:
     build = ("build", "-t", tmp_path / "t", "--no-encoder", "-o")
     said = told(*build, linker, "--normalisation", "biosyn")
     assert "3 active concepts will never be an answer" in said
-    assert "blank in the normalisation biosyn (A2, A4, A5)" in said
+    assert "blank after normalisation biosyn (A2, A4, A5)" in said
     assert json.loads(run("linker", "info", linker, "--json"))["n_concepts_without_name"] == 3
     assert "1 active concept will never be" in told(*build, tmp_path / "other", "--normalisation", "exact")
     figures = json.loads(run("linker", "update", linker, "-t", tmp_path / "t", "--json"))
@@ -507,11 +507,11 @@ def test_what_is_to_be_known_of_development_mentions_is_said(
             (0.8, 1),
             0,
             1,
-            ["does not keep 0.9: expect less, tune on more mentions, or give --certainty"],
+            ["does not reach 0.9: expect less, tune on more mentions, or give --certainty"],
         ),
-        (Wish(0.9, 0.95), (0.8, 0), 1, 0, ["does not keep 0.9: expect less, tune on more mentions"]),
-        (Wish(0.9, None), (None, 1), 1, 0, ["it rests on few of them; tune on more"]),
-        (Wish(0.9, None), (0.95, 0), 0, 0, ["than was wished for; tune on some of these too"]),
+        (Wish(0.9, 0.95), (0.8, 0), 1, 0, ["does not reach 0.9: expect less, tune on more mentions"]),
+        (Wish(0.9, None), (None, 1), 1, 0, ["it depends on few; tune on more"]),
+        (Wish(0.9, None), (0.95, 0), 0, 0, ["is lower than requested; tune on some of these too"]),
     ],
 )
 def test_a_threshold_that_rests_on_little_is_told_of(

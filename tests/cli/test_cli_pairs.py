@@ -103,7 +103,7 @@ def test_pairs_of_a_class_of_translations_are_as_many_as_is_said(place: Path) ->
     assert "all: 28 pairs of 8 names" in run(*asked, *common(place, "all"))
     assert "three: 3 pairs of" in run(*asked, "--max-pairs", "3", *common(place, "three"))
     apart = said(*asked[:-1], "pair", *common(place, "apart"))
-    assert "3 lines of a class that stood before, and now each line is a class of its own" in apart
+    assert "3 lines of a class that occurred before; each line is now a class of its own" in apart
     assert "that stood before" not in said(*asked[:-1], "listed", *common(place, "listed"))
     for classes in ("pair", "listed"):
         with pytest.raises(ConfigError, match=f"is for classes that are paired anew .*; found classes '{classes}'"):
