@@ -240,7 +240,7 @@ def test_a_recipe_of_ones_own_is_shown_whatever_it_is_for(text: str, shown: str,
     assert shown in done.stdout
     assert "as onoma" not in done.stderr
     own.write_text("steps = 5\n")
-    told = "as onoma train takes it; onoma train-biosyn, onoma reranker train and onoma distil would take it with"
+    told = "as onoma train reads it; onoma train-biosyn, onoma reranker train and onoma distil would read it with"
     assert told in invoke("recipes", "show", own).stderr
 
 
