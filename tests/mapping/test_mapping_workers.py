@@ -65,17 +65,21 @@ def test_ctrl_c_ends_the_wait_for_workers(
     end_worker = process_pool._Worker.end
     monkeypatch.setattr(process_pool._Worker, "end", end)
     monkeypatch.setattr(process_pool, "_START", "import time; time.sleep(10)")
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
     signal.siginterrupt(signal.SIGINT, False)  # as polars leaves it where it is loaded
     interrupt = threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        map_table(
-            linker,
-            source,
-            tmp_path / "y.csv",
-            column="mention",
-            workers=2,
-            progress=lambda _done, _total, what: interrupt.start() if what == "linking" else None,
-        )
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            map_table(
+                linker,
+                source,
+                tmp_path / "y.csv",
+                column="mention",
+                workers=2,
+                progress=lambda _done, _total, what: interrupt.start() if what == "linking" else None,
+            )
+    finally:
+        signal.signal(signal.SIGINT, former)
     assert at_work == [True, True]
 
 

@@ -324,7 +324,7 @@ def test_two_concepts_of_one_terminology_are_never_joined(tmp_path: Path) -> Non
     )
     assert codes(terminology) == ["M:1", "M:2"]
     assert (report.n_joined, report.n_refused, report.refused) == (1, 1, (("M:2", "D:1"),))
-    assert str(report).endswith("concept of two of one terminology: M:2 to D:1")
+    assert str(report).endswith("would unite two concepts of one terminology: M:2 to D:1")
     assert "M:2 to D:1" in str(report)
     rows = terminology.cross_references().collect().rows()
     assert (1, "D:1", EXACT, "S") in rows  # what it said is still said

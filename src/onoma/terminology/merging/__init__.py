@@ -102,7 +102,7 @@ class MergeReport(TableCounts):
         if self.n_refused:
             shown = "; ".join(f"{concept} to {code}" for concept, code in self.refused)
             lines.append(
-                f"  {quantity(self.n_refused, 'reference')} not followed, because they would unite two concepts of "
+                f"  {quantity(self.n_refused, 'reference')} not followed, where following would unite two concepts of "
                 f"one terminology: {shown}{' ...' if self.n_refused > len(self.refused) else ''}"
             )
         return "\n".join(lines)
