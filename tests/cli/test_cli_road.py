@@ -163,7 +163,9 @@ def test_a_pause_on_stdin_that_does_not_block_is_not_its_end(place: Path) -> Non
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
 def test_ctrl_c_ends_the_wait_for_a_line_of_stdin(place: Path) -> None:
-    command = [sys.executable, "-c", "from onoma.cli import main; main()", "link", str(place / "linker"), "--json"]
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored in the background
+    command = [sys.executable, "-c", f"{heeding}; from onoma.cli import main; main()"]
+    command += ["link", str(place / "linker"), "--json"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
