@@ -16,7 +16,7 @@ from importing import imported
 from onoma.errors import ConfigError, InputError
 from onoma.files.text_files import BLOCK_BYTES
 from onoma.terminology import ImportReport, Terminology, import_terminology
-from onoma.terminology.readers import obo
+from onoma.terminology.readers import obo_frames
 
 HEADER = "format-version: 1.4\nontology: x\n\n"
 
@@ -495,7 +495,7 @@ def test_the_first_of_two_definitions_is_kept(tmp_path: Path) -> None:
 def test_frame_on_which_the_parser_panics(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(obo, "_document", lambda lines: "".join(f"{line}\n" for line in lines).encode())
+    monkeypatch.setattr(obo_frames, "_document", lambda lines: "".join(f"{line}\n" for line in lines).encode())
     body = '[Term]\nid: X:1\nname: a\nsynonym: "b" EXACT [X:2]\n!\n' + term("X:3", "name: c")
     with pytest.raises(InputError, match="this is not OBO") as caught:
         read(tmp_path, body)
