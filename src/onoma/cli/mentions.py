@@ -43,9 +43,8 @@ def mentions(
     """Turn a corpus into a table of annotated mentions.
 
     Other commands read the table: onoma linker tune LINKER --mentions TABLE --context context, onoma benchmark run own
-    --data TABLE --group type. Columns: mention, concept_id (NIL: no
-    concept), type, document, start, end, and context: the document, with the mention between <tgt> and </tgt>.
-    Mentions of several concepts are left out and counted.
+    --data TABLE --group type. Columns: mention, concept_id (NIL: no concept), type, document, start, end, and context:
+    the document, with the mention between <tgt> and </tgt>. Mentions of several concepts are left out and counted.
     """
     from onoma.artifacts import ensure_file_writable
     from onoma.cli import show

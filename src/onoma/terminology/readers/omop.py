@@ -42,19 +42,14 @@ RELATIONSHIP, dates of validity, standard_concept (except for ``standard_only``)
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import polars as pl
 
 from onoma.errors import InputError
-from onoma.files.archives import SourceFile, is_zip, source_files
-from onoma.files.delimited import check_header, first_line, read_tabbed_columns
-from onoma.files.quoted import long_fields
+from onoma.files.archives import SourceFile
 from onoma.files.reading import Check, Reading, check_chosen, first_of_each
-from onoma.files.table_rows import LINE, PARQUET, ending_of, parquet_columns, parquet_rows, text_rows
 from onoma.terminology.assembly import (
     SOURCE_CROSS_REFERENCES,
     SOURCE_NAMES,
@@ -63,6 +58,7 @@ from onoma.terminology.assembly import (
 )
 from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.omop_options import LANGUAGE_NAMES, LANGUAGES, OmopOptions
+from onoma.terminology.readers.omop_tables import find_tables, table_rows
 from onoma.terminology.readers.relationships import clear_successors, name_of_relationship
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
@@ -78,8 +74,6 @@ _WHOLE = "None"
 """The vocabulary whose version is that of all of them together."""
 _NO_MATCH = 0
 """The concept_id that says that there is no concept."""
-_TABLES = ("concept", "concept_synonym", "concept_relationship", "vocabulary")
-_FIX = "give the zip or the folder of an Athena download or of a CDM's vocabulary tables, or its CONCEPT.csv"
 _NOTHING = ("", "NA", "NULL", r"\N")
 _CONCEPT_ID = "^(0|[1-9][0-9]{0,17})$"
 _VOCABULARY_CODE = pl.concat_str([pl.col("vocabulary_id").cast(pl.String), pl.col("concept_code")], separator=":")
@@ -109,7 +103,7 @@ def read_omop(source: str, options: OmopOptions, reading: Reading) -> SourceTabl
     Raises:
         InputError: no CONCEPT there; a filter names what it does not have; under "strict" also a bad row.
     """
-    files = _find_files(Path(source))
+    files = find_tables(Path(source))
     concept_file = files["concept"]
     for name in ("concept_synonym", "concept_relationship"):
         if name not in files:
@@ -157,71 +151,6 @@ def read_omop(source: str, options: OmopOptions, reading: Reading) -> SourceTabl
     )
 
 
-def _find_files(source: Path) -> dict[str, SourceFile]:
-    """The files by their names in lower case, without ending."""
-    if not source.exists():
-        raise InputError("there is nothing here", path=source, fix="check the path")
-    is_one_file = source.is_file() and not is_zip(source)
-    if is_one_file and _table(SourceFile(source.name, source)) != "concept":
-        raise InputError("this is no table CONCEPT", path=source, fix=_FIX)
-    found: dict[str, SourceFile] = {}
-    files = [(_table(file), file) for file in source_files(source.parent if is_one_file else source)]
-    concepts = [file for name, file in files if name == "concept" and (not is_one_file or file.path == source)]
-    beside = {PurePosixPath(file.name).parent for file in concepts}  # those of another download are not this one's
-    for name, file in files:
-        if name not in _TABLES:
-            continue
-        if PurePosixPath(file.name).parent not in beside or (name == "concept" and file not in concepts):
-            continue
-        former = found.setdefault(name, file)
-        if former is not file:
-            raise InputError(
-                f"there are two files {file.base}: {former.name} and {file.name}",
-                path=source,
-                fix="name the folder of one download",
-            )
-    if "concept" not in found:
-        raise InputError("there is no CONCEPT.csv or CONCEPT.parquet here", path=source, fix=_FIX)
-    return found
-
-
-def _table(file: SourceFile) -> str:
-    """Which table it is, by its name; "": it is no file of a table."""
-    name, dot, ending = file.base.lower().removesuffix(".gz").rpartition(".")
-    return name if dot and ending in ("csv", *PARQUET) else ""
-
-
-def _rows(file: SourceFile, reading: Reading, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Batches of rows of a table: ``line``, then ``columns`` as they are written here, whatever the file's case."""
-    if ending_of(file) in PARQUET:
-        header = parquet_columns(file, reading)
-        check_header(header, columns, path=file.path, line=None, divided="as in a CDM")
-        wanted = _as_spelled(header, columns)
-        rows = parquet_rows(file, reading, columns=wanted, may_be_lists=())
-        checks = [
-            Check(~pl.col(name).str.contains("\0", literal=True), name, "no NUL character", columns[0])
-            for name in columns
-        ]
-    else:
-        line, text = first_line(file, reading)
-        if "\t" in text or "," not in text:
-            yield from read_tabbed_columns(file, reading, columns=columns)
-            return
-        with long_fields():
-            header = [name.strip() for name in next(csv.reader([text]), [])]
-        check_header(header, columns, path=file.path, line=line, divided="divided by tabs or commas")
-        wanted = _as_spelled(header, columns)
-        rows, checks = text_rows(file, reading, columns=wanted, delimiter=",", quoting="yes"), list[Check]()
-    for batch in rows:
-        named = batch.rename({LINE: "line", **dict(zip(wanted, columns, strict=True))})
-        yield reading.keep_valid(named, checks, path=file.path) if checks else named
-
-
-def _as_spelled(header: Sequence[str], columns: Sequence[str]) -> list[str]:
-    spelled = {name.casefold(): name for name in header}
-    return [spelled[column] for column in columns]
-
-
 def _code(options: OmopOptions) -> pl.Expr:
     """The code of a concept, from ``concept_id``, ``vocabulary_id`` and ``concept_code``."""
     if options.codes == "concept_id":
@@ -247,7 +176,7 @@ def _read_concepts(file: SourceFile, options: OmopOptions, reading: Reading) -> 
     }
     seen: dict[str, set[str]] = {column: set() for column in filters}
     kept, codes, languages, n_none = [], [], dict(LANGUAGES), 0
-    for block in _rows(file, reading, columns):
+    for block in table_rows(file, reading, columns):
         rows = reading.keep_valid(block, checks, path=file.path).with_columns(
             pl.col("concept_id").cast(pl.Int64),
             pl.col("domain_id", "vocabulary_id", "concept_class_id").cast(pl.Categorical),
@@ -341,7 +270,7 @@ def _read_synonyms(
         _id_check("language_concept_id", "concept_synonym_name"),
     )
     parts, seen = [], {"en"}  # the language of the names in CONCEPT
-    for block in _rows(file, reading, columns):
+    for block in table_rows(file, reading, columns):
         language = pl.col("language_concept_id").cast(pl.Int64)
         rows_here = reading.keep_valid(block, checks, path=file.path)
         named = rows_here.filter(pl.col("concept_synonym_name").str.strip_chars() != "")
@@ -390,7 +319,7 @@ def _read_links(file: SourceFile, options: OmopOptions, reading: Reading) -> pl.
     )
     wanted = {*options.chosen_relations, *_CHOICES, *([MAPS_TO] if options.maps else [])}
     parts, seen = [pl.DataFrame(schema=_LINKS)], set[str]()
-    for block in _rows(file, reading, columns):
+    for block in table_rows(file, reading, columns):
         rows = reading.keep_valid(block, checks, path=file.path)
         seen.update(rows["relationship_id"].unique())
         rows = rows.filter(_IS_VALID)
@@ -406,7 +335,7 @@ def _read_vocabularies(file: SourceFile, reading: Reading) -> dict[str, dict[str
     """Name and version of each vocabulary, by its id."""
     found: dict[str, dict[str, str]] = {}
     columns = ("vocabulary_id", "vocabulary_name", "vocabulary_version")
-    for block in _rows(file, reading, columns):
+    for block in table_rows(file, reading, columns):
         rows = reading.keep_valid(block, (_text_check("vocabulary_id", "vocabulary_name"),), path=file.path)
         for source, name, version in rows.select(columns).iter_rows():
             said = {"source": source, "name": name.strip(), "version": version.strip()}
