@@ -64,6 +64,18 @@ def test_json_and_parquet(corpus: Path, tmp_path: Path) -> None:
     assert "line 7: left out: no line of a corpus" in run(corpus, "-o", table, "--force", "--on-error", "skip")
 
 
+def test_where_the_codes_are_and_the_encoding(tmp_path: Path) -> None:
+    folder, table = tmp_path / "corpus", tmp_path / "mentions.csv"
+    folder.mkdir()
+    (folder / "1.txt").write_bytes("Übel".encode("cp1252"))
+    (folder / "1.ann").write_bytes("T1\tDISO 0 4\tÜbel\n#1\tAnnotatorNotes T1\tC1\n".encode("cp1252"))
+    said = run(folder, "-o", table, "--encoding", "cp1252", "--codes-in", "notes")
+    assert "1 mention (1 distinct, 0 of no concept) of 1 concept in 1 document" in said
+    assert pl.read_csv(table).row(0) == ("Übel", "C1", "DISO", 1, 0, 4, "<tgt> Übel </tgt>")
+    assert "--codes-in" in run(folder, "-o", table, "--force", "--encoding", "cp1252", status=1)
+    assert "--encoding cp1252" in run(folder, "-o", table, "--force", "--codes-in", "notes", status=1)
+
+
 def test_what_cannot_be_written_or_read(corpus: Path, tmp_path: Path) -> None:
     assert ".parquet or .csv" in run(corpus, "-o", tmp_path / "mentions.txt", status=1)
     assert "there is no such file" in run(tmp_path / "nowhere", "-o", tmp_path / "a.csv", status=1)

@@ -1,8 +1,9 @@
-"""Corpora in PubTator's format: mentions in their places, what is left out, what is no line of a corpus."""
+"""Corpora in PubTator's format, and mentions in their places in every format: what is left out, what is no corpus."""
 
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 from random import Random
 
@@ -136,6 +137,17 @@ def test_an_annotation_before_any_document(tmp_path: Path) -> None:
         read_corpus(write(tmp_path, "1\t0\t2\tab\tDisease\tD1\n"))
 
 
+def test_codes_have_one_place(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="one place in PubTator's format"):
+        read_corpus(write(tmp_path, CORPUS), codes_in="identifier")
+
+
+def test_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_bytes("1|t|Übel\n1\t0\t4\tÜbel\tD\tD1\n".encode("cp1252"))
+    assert read_corpus(path, Reading(encoding="cp1252"))["context"].to_list() == ["<tgt> Übel </tgt>"]
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_the_table_is_one_of_annotated_mentions(ending: str, tmp_path: Path) -> None:
     found = read_corpus(write(tmp_path, CORPUS))
@@ -156,7 +168,8 @@ WORDS = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Zl", "Zp"]), mi
 def test_places_are_found_again(
     documents: list[list[str]], choose: Random, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    lines, expected = [], []
+    folder = tmp_path_factory.mktemp("corpus")
+    lines, bioc, expected = [], [], []
     for number, words in enumerate(documents):
         at = choose.randrange(1, len(words))
         title, abstract = " ".join(words[:at]), " ".join(words[at:])
@@ -165,10 +178,22 @@ def test_places_are_found_again(
         start = choose.randrange(len(text))
         end = choose.randrange(start + 1, len(text) + 1)
         if text[start:end].strip():
-            lines.append(f"{number}\t{start}\t{end}\t{text[start:end]}\tT\tC{number}")
-            expected.append((text[start:end], f"C{number}", text))
+            mention = text[start:end]
+            lines.append(f"{number}\t{start}\t{end}\t{mention}\tT\tC{number}")
+            expected.append((mention, f"C{number}", text))
+            infons, places = {"type": "T", "identifier": f"C{number}"}, [{"offset": start, "length": end - start}]
+            annotations = [{"text": mention, "infons": infons, "locations": places}]
+            passages = [{"offset": 0, "text": title}, {"offset": len(title) + 1, "text": abstract}]
+            bioc.append({"id": str(number), "passages": passages, "annotations": annotations})
+            (folder / f"{number}.txt").write_text(text, encoding="utf-8")
+            written = f"T1\tT {start} {end}\t{mention}\nN1\tReference T1 C{number}\n"
+            (folder / f"{number}.ann").write_text(written, encoding="utf-8")
     if not expected:
         return
-    found = read_corpus(write(tmp_path_factory.mktemp("corpus"), "\n".join(lines) + "\n"))
+    found = read_corpus(write(folder, "\n".join(lines) + "\n", "corpus.pubtator"))
+    (folder / "corpus").write_text(json.dumps(bioc))
+    assert read_corpus(folder / "corpus").equals(found)
+    stripped = found.with_columns(pl.col("mention").str.strip_chars())
+    assert read_corpus(folder).with_columns(pl.col("mention").str.strip_chars()).equals(stripped)
     plain = pl.col("context").str.replace("<tgt> ", "", literal=True).str.replace(" </tgt>", "", literal=True)
     assert found.select("mention", "concept_id", plain).rows() == expected

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Force, Json, OnError
+from onoma.cli.options import Encoding, Force, Json, OnError
 from onoma.quantities import quantity
 
 
@@ -15,7 +15,9 @@ def mentions(
     corpus: Annotated[
         Path,
         typer.Argument(
-            metavar="CORPUS", help="A file in PubTator's format (MedMentions, BC5CDR, NCBI disease, ...), in UTF-8."
+            metavar="CORPUS",
+            help="A file in PubTator's or the BioC format (XML or JSON), or a folder or zip archive of files .ann and "
+            ".txt (brat) or of BioC files.",
         ),
     ],
     out: Annotated[
@@ -33,9 +35,18 @@ def mentions(
     add_prefix: Annotated[
         str, typer.Option(metavar="PREFIX", help="Put this before codes without a colon, such as MESH:.")
     ] = "",
+    codes_in: Annotated[
+        str,
+        typer.Option(
+            metavar="WHERE",
+            help="Where the codes are. BioC: the key of an infon (default: identifier, MESH, NCBI Gene identifier, or "
+            "the type). brat: notes, type, or the resource of the lines N, such as UMLS (default: all lines N).",
+        ),
+    ] = "",
     no_context: Annotated[
-        bool, typer.Option("--no-context", help="Do not write the document around each mention.")
+        bool, typer.Option("--no-context", help="Do not write the text around each mention.")
     ] = False,
+    encoding: Encoding = "utf-8",
     on_error: OnError = "strict",
     as_json: Json = False,
     force: Force = False,
@@ -44,10 +55,12 @@ def mentions(
 
     Other commands read the table: onoma linker tune LINKER --mentions TABLE --context context, onoma benchmark run own
     --data TABLE --group type. Columns: mention, concept_id (NIL: no concept), type, document, start, end, and context:
-    the document, with the mention between <tgt> and </tgt>. Mentions of several concepts are left out and counted.
+    the document (of one above 20,000 characters the passage), with the mention between <tgt> and </tgt>. Mentions of
+    several concepts are left out and counted.
     """
     from onoma.artifacts import ensure_file_writable
     from onoma.cli import show
+    from onoma.files.encodings import checked_encoding
     from onoma.files.reading import Reading
     from onoma.pairs import read_corpus
     from onoma.pairs.corpora import NIL
@@ -55,9 +68,17 @@ def mentions(
 
     check_list_file(out)
     ensure_file_writable(out, overwrite=force)
-    reading = Reading(on_error=on_error)
-    found = read_corpus(corpus, reading, types=types or (), strip_prefix=strip_prefix, add_prefix=add_prefix)
-    write_list(found.drop("context") if no_context else found, out, overwrite=force)
+    reading = Reading(on_error=on_error, encoding=checked_encoding(encoding), encoding_option="--encoding ")
+    found = read_corpus(
+        corpus,
+        reading,
+        types=types or (),
+        strip_prefix=strip_prefix,
+        add_prefix=add_prefix,
+        codes_in=codes_in,
+        with_context=not no_context,
+    )
+    write_list(found, out, overwrite=force)
     of_concepts = found.filter(found["concept_id"] != NIL)
     facts = {
         "n_mentions": len(found),

@@ -77,7 +77,7 @@ def find_xml(source: Path, roots: Collection[str]) -> list[XmlFile]:
     """
     files = [file for listed in source_files(source) for file in _unpacked(listed)]
     if len(files) == 1 and not source.is_dir():
-        return [_with_root(files[0], roots)]
+        return [with_root(files[0], roots)]
     found = []
     for file in files:
         name = file.base.lower()
@@ -182,7 +182,12 @@ def _unpacked(file: SourceFile) -> tuple[SourceFile, ...]:
     return source_files(file.container) if is_archive else (file,)
 
 
-def _with_root(file: SourceFile, roots: Collection[str]) -> XmlFile:
+def with_root(file: SourceFile, roots: Collection[str]) -> XmlFile:
+    """A file that must have one of these root elements.
+
+    Raises:
+        InputError: it has another, or is no XML.
+    """
     found = xml_root(file)
     if found.root in roots:
         return found

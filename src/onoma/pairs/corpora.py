@@ -1,40 +1,31 @@
-"""Corpora of annotated mentions in PubTator's format, as tables of mentions.
+"""Corpora of annotated mentions, in the formats that they come in, as tables of mentions.
 
-MedMentions, BC5CDR, the NCBI disease corpus, BioRED, NLM-Chem and others have this format; specification:
-https://www.ncbi.nlm.nih.gov/research/bionlp/Tools/pubtator. A document is its text and its annotations, in UTF-8::
-
-    25763772|t|Title
-    25763772|a|Abstract
-    25763772<tab>0<tab>5<tab>DCTN4<tab>T103<tab>UMLS:C4308010
-
-Positions count characters from 0, with one between the passages. A line whose second field begins with a letter is a
-relation ("CID"), which is not read. Composite mentions have a seventh field, or several codes, separated by ``|``,
-``+``, ``,`` or ``;``. The bars within tmVar's codes of variants, as in BioRED (``c|SUB|A|118|G``), separate no codes.
+PubTator (`onoma.pairs.pubtator`), BioC as XML or JSON (`onoma.pairs.bioc`), and brat (`onoma.pairs.brat`) are told
+apart by what is in the file or folder.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
 
 from onoma.errors import InputError, checked_path
+from onoma.files.archives import SourceFile, files_opened, is_zip
 from onoma.files.reading import Reading, check_chosen
-from onoma.files.text_files import only_file, text_lines
+from onoma.files.text_files import check_is_file, read_bytes
+from onoma.files.xml_files import with_root
+from onoma.pairs import bioc, brat, pubtator
+from onoma.pairs.annotations import LONGEST_TEXT, Annotation
 
 NIL = "NIL"
 """The code of mentions of no concept."""
 _SEVERAL = "mentions of several concepts, left out"
 _ELSEWHERE = "mentions that do not stand where their annotation says, whose place in the context is not marked"
-_PASSAGE = re.compile(r"([^|\t]+)\|(\w+)\|(.*)")
-_PLACE = re.compile(r"[0-9]{1,9}")
-_RELATION = re.compile(r"\s*[^\W\d_]")
-_DIVIDES = re.compile(r"[|+,;]")
-_VARIANT = re.compile(r"[a-z]\|[A-Z]+\|[^,;]*")
-_OF_NOTHING = frozenset(("", "-", "-1", "NIL", "CUI-less"))
+_LONG = f"mentions in documents of more than {LONGEST_TEXT:,} characters, whose context is the passage"
+_BIOC_ENDINGS = (".xml", ".json", ".xml.gz", ".json.gz")
 _TABLE = pl.Schema(
     {
         "mention": pl.String(),
@@ -48,69 +39,45 @@ _TABLE = pl.Schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """A mention in its document.
-
-    Attributes:
-        document: The document's id.
-        text: Its passages, a space between.
-        start: Where the mention begins in it, in characters from 0.
-        end: Where it ends.
-        mention: The mention as the annotation has it.
-        types: Of the concept: "Disease", or semantic types such as "T047"; several are divided by commas in the file.
-        codes: As in the file; none of a mention of no concept.
-        parts: The texts of a composite mention, if the annotators wrote them out.
-        line: Of the file.
-    """
-
-    document: str
-    text: str
-    start: int
-    end: int
-    mention: str
-    types: tuple[str, ...]
-    codes: tuple[str, ...]
-    parts: tuple[str, ...]
-    line: int
-
-    @property
-    def is_in_place(self) -> bool:
-        """Whether the mention stands where it should."""
-        return self.text[self.start : self.end] == self.mention
-
-
 def read_corpus(
-    file: str | Path,
+    corpus: str | Path,
     reading: Reading | None = None,
     *,
     types: Sequence[str] = (),
     strip_prefix: str = "",
     add_prefix: str = "",
+    codes_in: str = "",
+    with_context: bool = True,
 ) -> pl.DataFrame:
     """Read the mentions of a corpus, as `onoma.pairs.read_mentions` reads them from a table.
 
     Mentions of several concepts are left out and counted, because no single code is right.
 
     Args:
-        file: In PubTator's format; plain, gzip or alone in a zip.
-        reading: Where bad lines go, and the notes. Unset: the first bad line is refused.
+        corpus: A file in PubTator's or the BioC format (plain, gzip or alone in a zip), or a folder or zip archive of
+            brat's or of BioC files.
+        reading: Where bad lines go, the notes, and the encoding. Unset: the first bad line is refused.
         types: Keep only mentions of these types; empty: all.
         strip_prefix: Prefix to remove from codes that have it, such as "UMLS:".
         add_prefix: Prefix for codes that have no colon then, such as "MESH:".
+        codes_in: Where the codes are: the key of an infon of BioC (empty: "identifier", "MESH", "NCBI Gene identifier"
+            or the type), and in brat's format "notes", "type", or the resource of the normalisations, such as "UMLS"
+            (empty: all normalisations).
+        with_context: Whether to give the text around each mention.
 
     Returns:
         A row for each mention: mention, concept_id ("NIL": of no concept), type, document, start, end (Int64,
-        characters of the document), context (the document, with the mention between ``<tgt>`` and ``</tgt>``).
+        characters of the document), context (unless left out: the document, or of one of more than 20,000 characters
+        the passage, with the mention between ``<tgt>`` and ``</tgt>``).
 
     Raises:
         InputError: no such file, no mention, no mention of a type; under "strict" also if a line is bad.
     """
-    path = checked_path(file)
+    path = checked_path(corpus)
     reading = Reading() if reading is None else reading
     rows: list[tuple[object, ...]] = []
     there: set[str] = set()
-    for one in corpus_annotations(path, reading):
+    for one in corpus_annotations(path, reading, codes_in=codes_in):
         there.update(one.types)
         if types and not set(types) & set(one.types):
             reading.note("mentions of other types, left out", 1)
@@ -118,97 +85,85 @@ def read_corpus(
         if len(one.codes) > 1 or len(one.parts) > 1:
             reading.note(_SEVERAL, 1)
             continue
-        reading.note(_ELSEWHERE, not one.is_in_place)
         code = (one.codes[0].removeprefix(strip_prefix) if one.codes else "") or NIL
         if code != NIL and ":" not in code:
             code = add_prefix + code
-        context = one.text
-        if one.is_in_place:
-            context = f"{context[: one.start]}<tgt> {one.mention} </tgt>{context[one.end :]}"
-        rows.append((one.mention, code, ",".join(one.types), one.document, one.start, one.end, context))
+        context: tuple[str, ...] = ()
+        if with_context:
+            reading.note(_ELSEWHERE, not one.is_in_place)
+            reading.note(_LONG, one.is_of_passage)
+            context = (one.marked_text,)
+        rows.append((one.mention, code, ",".join(one.types), one.document, one.start, one.end, *context))
     check_chosen("type", types, there, path=path)
     if not rows:
         raise InputError(
-            "there is no mention of one concept in the file",
+            "there is no mention of one concept here",
             path=path,
-            expected="PubTator's format: lines ID|t|TITLE and ID|a|ABSTRACT, then one of six fields for each mention",
+            expected=f"PubTator's format ({pubtator.EXPECTED}), BioC, or a folder in brat's format",
         )
-    return pl.DataFrame(rows, schema=_TABLE, orient="row")
+    schema = _TABLE if with_context else pl.Schema(list(_TABLE.items())[:-1])
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def corpus_annotations(file: str | Path, reading: Reading | None = None) -> Iterator[Annotation]:
-    """Every mention of a corpus in PubTator's format, in its order; see the module.
+def corpus_annotations(
+    corpus: str | Path, reading: Reading | None = None, *, codes_in: str = ""
+) -> Iterator[Annotation]:
+    """Every mention of a corpus, in its order.
 
     Args:
-        file: Plain, gzip or alone in a zip.
-        reading: Where bad lines go. Unset: the first is refused.
+        corpus: A file, folder or archive; see `read_corpus`.
+        reading: Where bad lines go, and the encoding. Unset: the first bad line is refused.
+        codes_in: See `read_corpus`.
 
     Raises:
-        InputError: no such file; under "strict" also a line that is none of the format, an annotation of another
-            document or outside its text, or without a mention.
+        InputError: no such file, nothing in it is a corpus, or as the reader of its format.
     """
+    path = checked_path(corpus)
     reading = Reading() if reading is None else reading
-    source = only_file(checked_path(file))
-    document = _Document()
-    for begin, lines in text_lines(source, reading):
-        for number, line in enumerate(lines, begin):
-            if not line.strip():
-                continue
-            passage = _PASSAGE.fullmatch(line)
-            if passage:
-                document = document.with_passage(*passage.groups())
-                continue
-            fields = line.split("\t")
-            if len(fields) > 2 and _RELATION.match(fields[1]):
-                reading.note("relations, which are not read", 1)
-                continue
-            problem, expected = document.problem(fields)
-            if problem:
-                reading.reject(problem, path=source.path, line=number, text=line, expected=expected)
-                continue
-            said = fields[5].strip()
-            several = [said] if _VARIANT.fullmatch(said) else _DIVIDES.split(said)
-            codes = tuple(dict.fromkeys(filter(None, (code.strip() for code in several))))
-            yield Annotation(
-                document=document.name,
-                text=document.text,
-                start=int(fields[1]),
-                end=int(fields[2]),
-                mention=fields[3],
-                types=tuple(filter(None, (name.strip() for name in fields[4].split(",")))),
-                codes=() if _OF_NOTHING.issuperset(codes) else codes,
-                parts=tuple(fields[6].split("|")) if len(fields) > 6 and fields[6].strip() else (),
-                line=number,
+    if not path.is_dir():
+        check_is_file(path)
+    with _files(path) as files:
+        if any(file.name.endswith(brat.SUFFIXES) for file in files):
+            yield from brat.brat_annotations(files, reading, path=path, codes_in=codes_in)
+            return
+        for file in files:
+            yield from _annotations(file, reading, codes_in)
+
+
+@contextmanager
+def _files(path: Path) -> Iterator[tuple[SourceFile, ...]]:
+    """The files to read: all of brat's, or those of BioC in a folder or archive, or the one file."""
+    if path.is_file() and path.suffix in brat.SUFFIXES:
+        near = (path.with_suffix(suffix) for suffix in (*brat.SUFFIXES, ".a2", ".txt"))
+        yield tuple(SourceFile(one.name, one) for one in near if one.is_file())
+        return
+    if not path.is_dir() and not is_zip(path):
+        yield (SourceFile(path.name, path),)
+        return
+    with files_opened(path) as files:
+        endings = brat.ENDINGS if any(file.name.endswith(brat.SUFFIXES) for file in files) else _BIOC_ENDINGS
+        found = files if len(files) == 1 else tuple(file for file in files if file.name.lower().endswith(endings))
+        if not found:
+            raise InputError(
+                "there is no corpus here",
+                path=path,
+                expected="files .ann with .txt (brat), or .xml or .json (BioC)",
+                fix="name the file itself, if it is in PubTator's format",
             )
+        yield found
 
 
-@dataclass(frozen=True, slots=True)
-class _Document:
-    name: str = ""
-    passages: list[str] = field(default_factory=list)
-
-    def with_passage(self, name: str, kind: str, passage: str) -> _Document:
-        """This document and a passage of it, or the first of another one, as a title ("t") is."""
-        is_further = name.strip() == self.name and kind != "t"
-        return _Document(name.strip(), [*self.passages, passage] if is_further else [passage])
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.passages)
-
-    def problem(self, fields: list[str]) -> tuple[str, str]:
-        """What is wrong with an annotation, and what would have been right; both blank, if nothing is."""
-        if len(fields) < 6:
-            return (
-                "no line of a corpus",
-                "ID|t|TITLE, ID|a|ABSTRACT, or ID START END MENTION TYPE CODE with tabs between",
-            )
-        if fields[0].strip() != self.name:
-            return "an annotation of another document", f"the document {self.name}" if self.name else "its title first"
-        n_characters = sum(map(len, self.passages)) + len(self.passages) - 1
-        start, end = fields[1].strip(), fields[2].strip()
-        if not (_PLACE.fullmatch(start) and _PLACE.fullmatch(end) and int(start) < int(end) <= n_characters):
-            return "a place outside the document", f"START below END, and END at most {n_characters}"
-        if not fields[3].strip():
-            return "a blank mention", "a text"
-        return "", ""
+def _annotations(file: SourceFile, reading: Reading, codes_in: str) -> Iterator[Annotation]:
+    start = next(read_bytes(file)).data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if start in (b"<", b"{", b"["):
+        if reading.encoding is not None:
+            problem = "XML says its encoding itself, and JSON is UTF-8"
+            raise InputError(problem, path=file.path, field="encoding", found=reading.encoding, fix="leave it out")
+        if start == b"<":
+            with_root(file, ("collection",))
+        yield from bioc.bioc_annotations(file, reading, is_xml=start == b"<", code_key=codes_in)
+    elif codes_in:
+        problem = "codes have one place in PubTator's format"
+        raise InputError(problem, path=file.path, field="codes_in", found=codes_in, fix="leave it out")
+    else:
+        yield from pubtator.pubtator_annotations(file, reading)

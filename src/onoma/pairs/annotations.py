@@ -1,0 +1,173 @@
+"""Annotated mentions in their documents, as the readers of corpora (PubTator, BioC, brat) give them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+LONGEST_TEXT = 20_000
+"""Characters of a document that is the context of its mentions as a whole; of a longer one it is the passage: an
+article of 40,000 characters with 250 mentions would be written 250 times."""
+
+NO_CODE = "mentions without a code, nor said to be of no concept, left out"
+RELATIONS = "relations, which are not read"
+
+_NO_WHITE = MappingProxyType(dict.fromkeys(map(ord, "\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029\ufeff"), " "))
+"""A context is one line; what it has for these is as long, so that places stay right."""
+_DIVIDES = re.compile(r"[|+,;]")
+_VARIANT = re.compile(r"[a-z]\|[A-Z]+\|[^,;]*")
+_OF_NOTHING = frozenset(("", "-", "-1", "NIL", "NULL", "CUI-less", "CONCEPT_LESS"))
+_PLACE = re.compile(r"[0-9]{1,9}")
+
+
+def codes_of(said: str) -> tuple[str, ...]:
+    """The codes that an annotation gives, each once; none if it says that there is no concept.
+
+    Several are divided by ``|``, ``+``, ``,`` or ``;``. The bars within tmVar's codes of variants divide nothing.
+
+    Example:
+        >>> codes_of("D003922|D003924"), codes_of("c|SUB|A|118|G"), codes_of("-1")
+        (('D003922', 'D003924'), ('c|SUB|A|118|G',), ())
+    """
+    said = said.strip()
+    several = [said] if _VARIANT.fullmatch(said) else _DIVIDES.split(said)
+    return known_codes(several)
+
+
+def known_codes(several: Iterable[str]) -> tuple[str, ...]:
+    """The same of codes that are divided already."""
+    codes = tuple(dict.fromkeys(filter(None, map(str.strip, several))))
+    return () if _OF_NOTHING.issuperset(codes) else codes
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A mention in its document.
+
+    Attributes:
+        document: The document's id.
+        text: The document as one line, or the passage around the mention, if the document is above `LONGEST_TEXT`.
+        begin: Where ``text`` begins, as the corpus counts; places below 0 are of what comes before.
+        pieces: Start and end of each piece of the mention, in characters from 0, as the corpus counts them.
+        mention: The mention as the annotation has it.
+        types: Of the concept: "Disease", or semantic types such as "T047".
+        codes: As the annotation has them; none of a mention of no concept.
+        parts: The texts of a composite mention, if the annotators wrote them out.
+        line: Of the file.
+        is_of_passage: Whether ``text`` is a passage.
+    """
+
+    document: str
+    text: str
+    begin: int
+    pieces: tuple[tuple[int, int], ...]
+    mention: str
+    types: tuple[str, ...]
+    codes: tuple[str, ...]
+    parts: tuple[str, ...]
+    line: int | None
+    is_of_passage: bool = False
+
+    @property
+    def start(self) -> int:
+        """Where the mention begins in the document."""
+        return self.pieces[0][0]
+
+    @property
+    def end(self) -> int:
+        """Where its last piece ends."""
+        return self.pieces[-1][1]
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the mention stands where it should; line ends count as spaces, and pieces need none between."""
+        if self.start < self.begin:
+            return False
+        there = "".join(self.text[start - self.begin : end - self.begin] for start, end in self.pieces)
+        return "".join(there.split()) == "".join(self.mention.split())
+
+    @property
+    def marked_text(self) -> str:
+        """The text with the mention (of one in pieces all from the first to the last) between marks, if in place."""
+        if not self.is_in_place:
+            return self.text
+        start, end = self.start - self.begin, self.end - self.begin
+        return f"{self.text[:start]}<tgt> {self.text[start:end]} </tgt>{self.text[end:]}"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document of a corpus.
+
+    Attributes:
+        name: Its id.
+        passages: Where each begins, as the corpus counts, and its text; in order.
+    """
+
+    name: str
+    passages: tuple[tuple[int, str], ...]
+
+    @cached_property
+    def end(self) -> int:
+        """Where the last passage ends."""
+        return max((start + len(text) for start, text in self.passages), default=0)
+
+    @cached_property
+    def _text(self) -> str:
+        return self._one_line(" ".join(text for _, text in self.passages))
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        """Where each passage begins in the text that they make together."""
+        places, at = [], 0
+        for _, text in self.passages:
+            places.append(at)
+            at += len(text) + 1
+        return places
+
+    @staticmethod
+    def _one_line(text: str) -> str:
+        return text.translate(_NO_WHITE)
+
+    def annotation(
+        self,
+        pieces: Iterable[tuple[int, int]],
+        mention: str,
+        *,
+        types: tuple[str, ...] = (),
+        codes: tuple[str, ...] = (),
+        parts: tuple[str, ...] = (),
+        line: int | None = None,
+    ) -> Annotation:
+        """A mention of this document, at places in it; for the arguments see `Annotation`."""
+        in_order = tuple(sorted(pieces))
+        start = in_order[0][0]
+        number = max((at for at, (begin, _) in enumerate(self.passages) if begin <= start), default=0)
+        begin, passage = self.passages[number]
+        is_of_passage = len(self._text) > LONGEST_TEXT
+        return Annotation(
+            document=self.name,
+            text=self._one_line(passage) if is_of_passage else self._text,
+            begin=begin if is_of_passage else begin - self._begins[number],
+            pieces=in_order,
+            mention=mention,
+            types=types,
+            codes=codes,
+            parts=parts,
+            line=line,
+            is_of_passage=is_of_passage,
+        )
+
+    def place(self, start: str, end: str) -> tuple[int, int] | None:
+        """A place in the document as numbers, if it is one."""
+        if not (_PLACE.fullmatch(start) and _PLACE.fullmatch(end)):
+            return None
+        return (int(start), int(end)) if int(start) < int(end) <= self.end else None
+
+    @property
+    def places(self) -> str:
+        """What a place in the document must be."""
+        return f"START below END, and END at most {self.end}"

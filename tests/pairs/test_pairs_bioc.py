@@ -1,0 +1,290 @@
+"""Corpora in the BioC format: XML and JSON alike, where the codes are, what is left out, what cannot be read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+import pytest
+
+from onoma.errors import InputError
+from onoma.files.reading import Reading
+from onoma.pairs import read_corpus
+from onoma.pairs.corpora import corpus_annotations
+
+Document = dict[str, Any]
+TITLE, ABSTRACT = "β-thalassemia & MI <1>", "Back pain or chronic pain."
+
+
+def annotation(text: str, *places: tuple[int, int], **infons: str) -> Document:
+    return {"text": text, "infons": infons, "locations": [{"offset": at, "length": n} for at, n in places]}
+
+
+def documents() -> list[Document]:
+    in_title = [
+        annotation("β-thalassemia", (0, 13), type="Disease", identifier="MESH:D017086"),
+        annotation("MI", (16, 2), type="Disease", identifier="MESH:D009203"),
+        annotation("", type="MeSH_Indexing", identifier="MESH:D1"),
+    ]
+    in_abstract = [
+        annotation("Back pain", (40, 9), type="Disease", identifier="-"),
+        annotation("Back chronic pain", (40, 4), (53, 12), type="Disease", identifier="D9"),
+        annotation("Back pain or chronic pain", (40, 25), type="Disease", identifier="D1|D2"),
+        annotation("pain", (45, 4), type="Symptom"),
+    ]
+    return [
+        {
+            "id": "7",
+            "passages": [
+                {"offset": 0, "text": TITLE, "annotations": in_title},
+                {"offset": 40, "text": ABSTRACT, "annotations": in_abstract},
+            ],
+            "relations": [{"id": "R1"}],
+        },
+        {"id": "8", "passages": [{"offset": 0, "text": "None."}]},
+    ]
+
+
+def as_xml(collection: list[Document]) -> str:
+    def tag(name: str, content: str) -> str:
+        return f"<{name}>{content}</{name}>"
+
+    def annotations(holder: Document) -> Iterator[str]:
+        for one in holder.get("annotations", []):
+            infons = "".join(
+                f"<infon key={quoteattr(key)}>{escape(value)}</infon>" for key, value in one["infons"].items()
+            )
+            places = "".join(f'<location offset="{at["offset"]}" length="{at["length"]}"/>' for at in one["locations"])
+            yield f'<annotation id="x">{infons}{places}{tag("text", escape(one["text"]))}</annotation>'
+
+    def passage(holder: Document, name: str = "passage") -> str:
+        inner = [tag("offset", str(holder["offset"]))]
+        if "text" in holder:
+            inner.append(tag("text", escape(holder["text"])))
+        inner += annotations(holder)
+        inner += [passage(one, "sentence") for one in holder.get("sentences", [])]
+        return tag(name, "".join(inner))
+
+    made = (
+        tag("document", tag("id", one["id"]) + "".join(map(passage, one["passages"]))
+            + '<relation id="R"/>' * len(one.get("relations", [])))
+        for one in collection
+    )  # fmt: skip
+    return '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE collection SYSTEM "BioC.dtd">\n' + tag(
+        "collection", tag("source", "x") + "\n".join(made)
+    )
+
+
+FORMS = {
+    "c.xml": as_xml,
+    "c.BioC.XML": as_xml,
+    "collection.json": lambda made: json.dumps({"source": "x", "documents": made}),
+    "indented.json": lambda made: json.dumps({"source": "x", "documents": made}, indent=2),
+    "pubtator3.json": lambda made: json.dumps({"PubTator3": made}),
+    "documents.json": json.dumps,
+    "collections.json": lambda made: json.dumps([{"documents": [one]} for one in made]),
+    "lines.json": lambda made: "".join(json.dumps(one) + "\n" for one in made),
+    "mark.json": lambda made: "\ufeff" + json.dumps(made),
+    "anything": as_xml,
+}
+
+
+def write(folder: Path, made: list[Document], name: str = "c.xml") -> Path:
+    path = folder / name
+    path.write_text(FORMS[name](made), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_of_it(name: str, tmp_path: Path) -> None:
+    reading = Reading()
+    found = read_corpus(write(tmp_path, documents(), name), reading, strip_prefix="MESH:", add_prefix="M:")
+    text = f"{TITLE} {ABSTRACT}"
+    assert found.rows() == [
+        ("β-thalassemia", "M:D017086", "Disease", "7", 0, 13, "<tgt> β-thalassemia </tgt>" + text[13:]),
+        ("MI", "M:D009203", "Disease", "7", 16, 18, text[:16] + "<tgt> MI </tgt>" + text[18:]),
+        ("Back pain", "NIL", "Disease", "7", 40, 49, f"{TITLE} <tgt> Back pain </tgt> or chronic pain."),
+        ("Back chronic pain", "M:D9", "Disease", "7", 40, 65, f"{TITLE} <tgt> Back pain or chronic pain </tgt>."),
+    ]
+    assert reading.notes == {
+        "relations, which are not read": 1,
+        "annotations without a place in the text, not read": 1,
+        "mentions of several concepts, left out": 1,
+        "mentions without a code, nor said to be of no concept, left out": 1,
+    }
+
+
+@pytest.mark.parametrize("name", ["c.xml.gz", "c.json.gz", "c.zip", "folder", "of-two.zip"])
+def test_packed_and_in_a_folder(name: str, tmp_path: Path) -> None:
+    xml, as_json = as_xml(documents()).encode(), json.dumps(documents()).encode()
+    path = tmp_path / name
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(xml if "xml" in name else as_json))
+    elif name == "folder":
+        path.mkdir()
+        for number in (1, 2):
+            (path / f"{number}.BioC.XML").write_bytes(xml.replace(b"<id>", b"<id>" + str(number).encode()))
+        (path / "README.md").write_text("no corpus")
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("c.xml", xml)
+            if name == "of-two.zip":
+                archive.writestr("c.json", as_json)
+    found = read_corpus(path)
+    assert len(found) == 4 * (2 if name in ("folder", "of-two.zip") else 1)
+    assert found["document"].unique(maintain_order=True).to_list() == (["17", "27"] if name == "folder" else ["7"])
+
+
+@pytest.mark.parametrize("name", ["c.xml", "collection.json"])
+def test_sentences(name: str, tmp_path: Path) -> None:
+    one = {
+        "id": "1",
+        "passages": [
+            {
+                "offset": 0,
+                "sentences": [
+                    {"offset": 0, "text": "A cold."},
+                    {"offset": 8, "text": "Flu?", "annotations": [annotation("Flu", (8, 3), type="D", identifier="F")]},
+                ],
+            }
+        ],
+    }
+    assert read_corpus(write(tmp_path, [one], name)).row(0)[4:] == (8, 11, "A cold. <tgt> Flu </tgt>?")
+
+
+@pytest.mark.parametrize(
+    ("infons", "codes_in", "expected"),
+    [
+        ({"MESH": "D1", "type": "Disease"}, "", "D1"),
+        ({"NCBI Gene identifier": "672", "type": "Gene"}, "", "672"),
+        ({"Gene": "672", "type": "Gene"}, "", "672"),
+        ({"identifier": "1", "MESH": "D1"}, "", "1"),
+        ({"identifier": "1", "MESH": "D1"}, "MESH", "D1"),
+        ({"identifier": "c|SUB|A|118|G", "type": "Variant"}, "", "c|SUB|A|118|G"),
+        ({"CUI": "C1", "type": "DISO"}, "CUI", "C1"),
+    ],
+)
+@pytest.mark.parametrize("name", ["c.xml", "collection.json"])
+def test_where_the_codes_are(name: str, infons: dict[str, str], codes_in: str, expected: str, tmp_path: Path) -> None:
+    one = {"id": "1", "passages": [{"offset": 0, "text": "it", "annotations": [annotation("it", (0, 2), **infons)]}]}
+    found = read_corpus(write(tmp_path, [one], name), codes_in=codes_in)
+    assert found.row(0)[1:3] == (expected, infons.get("type", ""))
+
+
+def test_no_code_where_one_is_sought(tmp_path: Path) -> None:
+    path = write(tmp_path, documents())
+    with pytest.raises(
+        InputError, match=r"no annotation has a code.*the key CUI.*identifier, type.*--codes-in"
+    ) as caught:
+        read_corpus(path, codes_in="CUI")
+    assert caught.value.path == path
+
+
+def test_the_context_in_a_long_document_is_the_passage(tmp_path: Path) -> None:
+    def long(n_characters: int) -> Path:
+        mention = annotation("flu", (n_characters, 3), type="D", identifier="F")
+        passages = [
+            {"offset": 0, "text": "x" * (n_characters - 1)},
+            {"offset": n_characters, "text": "flu", "annotations": [mention]},
+        ]
+        return write(tmp_path, [{"id": "1", "passages": passages}])
+
+    reading = Reading()
+    assert read_corpus(long(20_001), reading)["context"].to_list() == ["<tgt> flu </tgt>"]
+    assert reading.notes == {"mentions in documents of more than 20,000 characters, whose context is the passage": 1}
+    assert len(read_corpus(long(19_000))["context"][0]) == 19_000 + len("<tgt> flu </tgt>")
+    assert read_corpus(long(20_001), with_context=False).columns[-1] == "end"
+
+
+@pytest.mark.parametrize("name", ["c.xml", "collection.json", "lines.json"])
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"id": " "}, "a document that cannot be read.*an id"),
+        ({"passages": [{"offset": "x", "text": "a"}]}, "a document that cannot be read.*a number"),
+        ({"passages": [{"offset": -1, "text": "a"}]}, "a document that cannot be read.*a number"),
+        (annotation("it", (1, 2), type="D", identifier="1"), "a place outside the document.*which ends at 2"),
+        (annotation("it", (-1, 2), type="D", identifier="1"), "a place outside the document"),
+        (annotation("it", (0, 0), type="D", identifier="1"), "a place outside the document"),
+        (annotation("it", (0, 2), (1, 9), type="D", identifier="1"), "a place outside the document"),
+        (annotation(" ", (0, 2), type="D", identifier="1"), "a blank mention"),
+    ],
+)
+def test_bad_documents_and_annotations(name: str, change: Document, problem: str, tmp_path: Path) -> None:
+    bad: Document = {"id": "1", "passages": [{"offset": 0, "text": "it"}]}
+    if "infons" in change:
+        bad["passages"][0]["annotations"] = [change]
+    else:
+        bad |= change
+    path = write(tmp_path, [bad, *documents()], name)
+    with pytest.raises(InputError, match=problem) as caught:
+        read_corpus(path)
+    assert caught.value.path == path
+    assert caught.value.line is not None
+    reading = Reading(on_error="skip")
+    assert len(read_corpus(path, reading)) == 4
+    assert len(reading.rejects) == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        ({"id": "1"}, "the key 'passages' is not there"),
+        ({"passages": []}, "the key 'id' is not there"),
+        ({"id": "1", "passages": [{"text": "a"}]}, "the key 'offset' is not there"),
+        ({"id": "1", "passages": [{"offset": 0, "annotations": [{"text": "a"}]}]}, "the key 'infons' is not there"),
+        ({"id": "1", "passages": 3}, "not as BioC has them"),
+        ({"id": "1", "passages": [3]}, "not as BioC has them"),
+        (5, "not as BioC has them"),
+    ],
+)
+def test_json_that_is_no_document(bad: Any, problem: str, tmp_path: Path) -> None:
+    path = write(tmp_path, [bad, *documents()], "collection.json")
+    with pytest.raises(InputError, match=problem) as caught:
+        read_corpus(path)
+    assert caught.value.line == 1
+    reading = Reading(on_error="skip")
+    assert len(read_corpus(path, reading)) == 4
+
+
+def test_a_bad_line_among_documents_on_lines(tmp_path: Path) -> None:
+    path = write(tmp_path, documents(), "lines.json")
+    path.write_text(path.read_text(encoding="utf-8") + '{"id": 1,\n', encoding="utf-8")
+    with pytest.raises(InputError, match="not JSON") as caught:
+        read_corpus(path)
+    assert (caught.value.path, caught.value.line) == (path, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("<owl/>", "another kind of XML"),
+        ("<collection><document><id>1</id>", "cut off"),
+        ('{"documents": [', "cut off|not JSON"),
+        ('{"other": []}', "no mention of one concept"),
+        ("[]", "no mention of one concept"),
+    ],
+)
+def test_no_corpus(text: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    path.write_text(text)
+    with pytest.raises(InputError, match=problem) as caught:
+        read_corpus(path)
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize("name", ["c.xml", "collection.json"])
+def test_an_encoding_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="XML says its encoding itself"):
+        read_corpus(write(tmp_path, documents(), name), Reading(encoding="cp1252"))
+
+
+def test_lines_of_annotations(tmp_path: Path) -> None:
+    path = tmp_path / "c.xml"
+    path.write_text(as_xml(documents()).replace("<annotation", "\n<annotation"), encoding="utf-8")
+    assert [one.line for one in corpus_annotations(path)] == [4, 5, 7, 8, 9]
