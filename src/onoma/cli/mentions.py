@@ -16,8 +16,8 @@ def mentions(
         Path,
         typer.Argument(
             metavar="CORPUS",
-            help="A file in PubTator's or the BioC format (XML or JSON), or a folder or zip archive of files .ann and "
-            ".txt (brat) or of BioC files.",
+            help="A file of PubTator, BioC (XML or JSON) or BigBIO (Parquet or JSON Lines), or a folder or zip archive "
+            "of files .ann and .txt (brat), or of BioC or BigBIO.",
         ),
     ],
     out: Annotated[
@@ -40,7 +40,8 @@ def mentions(
         typer.Option(
             metavar="WHERE",
             help="Where the codes are. BioC: the key of an infon (default: identifier, MESH, NCBI Gene identifier, or "
-            "the type). brat: notes, type, or the resource of the lines N, such as UMLS (default: all lines N).",
+            "the type). brat: notes, type, or the resource of the lines N, such as UMLS (default: all lines N). "
+            "BigBIO: a db_name (default: all).",
         ),
     ] = "",
     no_context: Annotated[

@@ -224,6 +224,22 @@ def parquet_rows(
         reading.tell(int(batch[LINE][-1]), len(rows), path.name)
 
 
+def parquet_records(file: SourceFile, reading: Reading, *, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
+    """The number and the cells of each row, of whatever type: lists and dicts too.
+
+    Raises:
+        InputError: it is no Parquet file, or damaged, or in an archive, or lacks a column.
+    """
+    scanned, schema = _scan(file, reading)
+    _check_columns(list(schema), columns, file.path)
+    with _damage_told(file.path):
+        rows = scanned.select(columns).collect()
+    reading.files.append(file.path)
+    for number, row in enumerate(rows.iter_rows(named=True), 1):
+        yield number, row
+        reading.tell(number, len(rows), file.path.name)
+
+
 def _scan(file: SourceFile, reading: Reading) -> tuple[pl.LazyFrame, pl.Schema]:
     path = file.path
     if file.member is not None:

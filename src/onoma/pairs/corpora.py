@@ -1,7 +1,7 @@
 """Corpora of annotated mentions, in the formats that they come in, as tables of mentions.
 
-PubTator (`onoma.pairs.pubtator`), BioC as XML or JSON (`onoma.pairs.bioc`), and brat (`onoma.pairs.brat`) are told
-apart by what is in the file or folder.
+PubTator (`onoma.pairs.pubtator`), BioC as XML or JSON (`onoma.pairs.bioc`), brat (`onoma.pairs.brat`) and BigBIO
+(`onoma.pairs.bigbio`) are told apart by what is in the file or folder.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import polars as pl
 from onoma.errors import InputError, checked_path
 from onoma.files.archives import SourceFile, files_opened, is_zip
 from onoma.files.reading import Reading, check_chosen
+from onoma.files.table_rows import PARQUET, ending_of
 from onoma.files.text_files import check_is_file, read_bytes
 from onoma.files.xml_files import with_root
-from onoma.pairs import bioc, brat, pubtator
+from onoma.pairs import bigbio, bioc, brat, pubtator
 from onoma.pairs.annotations import LONGEST_TEXT, Annotation
 
 NIL = "NIL"
@@ -25,7 +26,8 @@ NIL = "NIL"
 _SEVERAL = "mentions of several concepts, left out"
 _ELSEWHERE = "mentions that do not stand where their annotation says, whose place in the context is not marked"
 _LONG = f"mentions in documents of more than {LONGEST_TEXT:,} characters, whose context is the passage"
-_BIOC_ENDINGS = (".xml", ".json", ".xml.gz", ".json.gz")
+_ENDINGS = tuple(f".{ending}{packed}" for ending in ("xml", "json", "jsonl", "parquet") for packed in ("", ".gz"))
+"""Of the files of BioC and BigBIO in a folder."""
 _TABLE = pl.Schema(
     {
         "mention": pl.String(),
@@ -54,15 +56,15 @@ def read_corpus(
     Mentions of several concepts are left out and counted, because no single code is right.
 
     Args:
-        corpus: A file in PubTator's or the BioC format (plain, gzip or alone in a zip), or a folder or zip archive of
-            brat's or of BioC files.
+        corpus: A file in PubTator's, the BioC or BigBIO's format (plain, gzip or alone in a zip), or a folder or zip
+            archive of brat's files, or of several of BioC or BigBIO.
         reading: Where bad lines go, the notes, and the encoding. Unset: the first bad line is refused.
         types: Keep only mentions of these types; empty: all.
         strip_prefix: Prefix to remove from codes that have it, such as "UMLS:".
         add_prefix: Prefix for codes that have no colon then, such as "MESH:".
         codes_in: Where the codes are: the key of an infon of BioC (empty: "identifier", "MESH", "NCBI Gene identifier"
-            or the type), and in brat's format "notes", "type", or the resource of the normalisations, such as "UMLS"
-            (empty: all normalisations).
+            or the type); in brat's format "notes", "type", or the resource of the normalisations, such as "UMLS"
+            (empty: all normalisations); the ``db_name`` of BigBIO (empty: any).
         with_context: Whether to give the text around each mention.
 
     Returns:
@@ -99,7 +101,7 @@ def read_corpus(
         raise InputError(
             "there is no mention of one concept here",
             path=path,
-            expected=f"PubTator's format ({pubtator.EXPECTED}), BioC, or a folder in brat's format",
+            expected=f"PubTator's format ({pubtator.EXPECTED}), BioC, BigBIO, or a folder in brat's format",
         )
     schema = _TABLE if with_context else pl.Schema(list(_TABLE.items())[:-1])
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -132,7 +134,7 @@ def corpus_annotations(
 
 @contextmanager
 def _files(path: Path) -> Iterator[tuple[SourceFile, ...]]:
-    """The files to read: all of brat's, or those of BioC in a folder or archive, or the one file."""
+    """The files to read: all of brat's, or those of BioC or BigBIO in a folder or archive, or the one file."""
     if path.is_file() and path.suffix in brat.SUFFIXES:
         near = (path.with_suffix(suffix) for suffix in (*brat.SUFFIXES, ".a2", ".txt"))
         yield tuple(SourceFile(one.name, one) for one in near if one.is_file())
@@ -141,21 +143,27 @@ def _files(path: Path) -> Iterator[tuple[SourceFile, ...]]:
         yield (SourceFile(path.name, path),)
         return
     with files_opened(path) as files:
-        endings = brat.ENDINGS if any(file.name.endswith(brat.SUFFIXES) for file in files) else _BIOC_ENDINGS
+        endings = brat.ENDINGS if any(file.name.endswith(brat.SUFFIXES) for file in files) else _ENDINGS
         found = files if len(files) == 1 else tuple(file for file in files if file.name.lower().endswith(endings))
         if not found:
             raise InputError(
                 "there is no corpus here",
                 path=path,
-                expected="files .ann with .txt (brat), or .xml or .json (BioC)",
+                expected="files .ann with .txt (brat), .xml or .json (BioC), or .parquet or .jsonl (BigBIO)",
                 fix="name the file itself, if it is in PubTator's format",
             )
         yield found
 
 
 def _annotations(file: SourceFile, reading: Reading, codes_in: str) -> Iterator[Annotation]:
-    start = next(read_bytes(file)).data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if start in (b"<", b"{", b"["):
+    if ending_of(file) in PARQUET:
+        yield from bigbio.bigbio_annotations(file, reading, database=codes_in)
+        return
+    first_line = next(read_bytes(file)).data.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    start = first_line[:1]
+    if bigbio.is_bigbio(first_line):
+        yield from bigbio.bigbio_annotations(file, reading, database=codes_in)
+    elif start in (b"<", b"{", b"["):
         if reading.encoding is not None:
             problem = "XML says its encoding itself, and JSON is UTF-8"
             raise InputError(problem, path=file.path, field="encoding", found=reading.encoding, fix="leave it out")

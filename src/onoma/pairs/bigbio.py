@@ -1,0 +1,123 @@
+"""Corpora in the schema ``bigbio_kb`` of BigBIO, as Parquet and JSON Lines; xMEN has its corpora in it too.
+
+A row is a document (Fries et al. 2022, https://arxiv.org/abs/2206.15076; ``dataset.to_parquet`` and ``dataset.to_json``
+of Hugging Face's datasets write it): its passages, and entities with their type, pieces, and codes in databases::
+
+    {"document_id": "227508", "passages": [{"text": ["Naloxone ..."], "offsets": [[0, 59]]}, ...],
+     "entities": [{"type": "Chemical", "text": ["Naloxone"], "offsets": [[0, 8]],
+                   "normalized": [{"db_name": "MESH", "db_id": "D009270"}]}, ...]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from onoma.errors import InputError
+from onoma.files.archives import SourceFile
+from onoma.files.json_lines import BadLineError, json_object
+from onoma.files.reading import Reading
+from onoma.files.table_rows import PARQUET, ending_of, parquet_records
+from onoma.files.text_files import text_lines
+from onoma.pairs.annotations import NO_CODE, Annotation, Document, codes_of, known_codes
+
+_COLUMNS = ("document_id", "passages", "entities")
+
+
+def is_bigbio(first_line: bytes) -> bool:
+    """Whether a file of text that begins so is a corpus in this schema."""
+    try:
+        return set(_COLUMNS) <= json_object(first_line.decode()).keys()
+    except (BadLineError, UnicodeDecodeError):
+        return False
+
+
+def bigbio_annotations(file: SourceFile, reading: Reading, *, database: str = "") -> Iterator[Annotation]:
+    """Every mention of a corpus in BigBIO's schema, in its order.
+
+    Args:
+        file: Parquet, or JSON Lines (plain or gzip).
+        reading: Where bad documents and mentions go.
+        database: Read only the codes in this one, such as "MESH". Empty: in all.
+
+    Raises:
+        InputError: a file that is damaged, has no such columns, or no code in ``database``; under "strict" also a
+            document that is not as the schema has it, a mention outside its document, or without a text.
+    """
+    databases: set[str] = set()
+    has_codes = False
+    for line, record in _records(file, reading):
+        try:
+            document = _document(record)
+            entities = [_entity(document, entity, database, databases) for entity in record["entities"] or ()]
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            reading.reject(
+                "a document that is not in the schema bigbio_kb",
+                path=file.path,
+                line=line,
+                expected="document_id, passages (text, offsets) and entities (type, text, offsets, normalized)",
+                found=f"the key {error} is not there" if isinstance(error, KeyError) else str(error),
+            )
+            continue
+        for mention, pieces, codes, types in entities:
+            if codes is None:
+                reading.note(NO_CODE, 1)
+                continue
+            has_codes = True
+            places = [place for place in pieces if place is not None]
+            if not mention.strip() or not places or len(places) < len(pieces):
+                is_blank = not mention.strip()
+                reading.reject(
+                    "a blank mention" if is_blank else "a place outside the document",
+                    path=file.path,
+                    line=line,
+                    text=f"document {document.name}: {mention}",
+                    expected="a text" if is_blank else document.places,
+                )
+                continue
+            yield document.annotation(places, mention, types=types, codes=codes, line=line)
+    if database and databases and not has_codes:
+        raise InputError(
+            f"no mention has a code in {database}",
+            path=file.path,
+            field="db_name",
+            expected=" or ".join(sorted(databases)),
+            found=database,
+            fix="name one of these (codes_in, --codes-in)",
+        )
+
+
+def _records(file: SourceFile, reading: Reading) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    if ending_of(file) in PARQUET:
+        yield from parquet_records(file, reading, columns=_COLUMNS)
+        return
+    for begin, lines in text_lines(file, reading):
+        for number, line in enumerate(lines, begin):
+            if not line.strip():
+                continue
+            try:
+                yield number, json_object(line)
+            except BadLineError as error:
+                reading.reject(str(error), path=file.path, line=number, text=line, field=error.field)
+
+
+def _document(record: Mapping[str, Any]) -> Document:
+    passages = [
+        (int(start), str(text))
+        for passage in record["passages"]
+        for (start, _), text in zip(passage["offsets"], passage["text"], strict=True)
+    ]
+    return Document(str(record["document_id"]), tuple(sorted(passages)))
+
+
+def _entity(
+    document: Document, entity: Mapping[str, Any], database: str, databases: set[str]
+) -> tuple[str, list[tuple[int, int] | None], tuple[str, ...] | None, tuple[str, ...]]:
+    """Text, pieces, codes (``None``: not given) and types of a mention."""
+    normalized = entity["normalized"] or []
+    databases.update(str(one["db_name"]) for one in normalized)
+    said = [str(one["db_id"] or "") for one in normalized if database in ("", one["db_name"])]
+    codes = known_codes(code for one in said for code in codes_of(one)) if said else None
+    kinds = entity["type"] if isinstance(entity["type"], list) else [entity["type"]]
+    pieces = [document.place(str(start), str(end)) for start, end in entity["offsets"]]
+    return " ".join(entity["text"]), pieces, codes, tuple(str(kind) for kind in kinds if kind)
