@@ -28,6 +28,7 @@ from onoma.pairs.mention_format import LABELLED, MentionFormat, no_columns
 
 COMPOSITE = "composite mentions left out"
 """The note that `read_mentions` makes of them."""
+_A_LINE = "id||mention (or a table; onoma mentions makes one of a corpus: PubTator, BioC, brat, BigBIO)"
 _BARRED = (
     "a second '||' in the line: lines CUI||name||name are SapBERT's pairs, for onoma pairs bitext --classes listed; of "
     ".concept files docs/benchmarks.md (ncbi-disease) makes lines id||mention"
@@ -168,7 +169,7 @@ def read_mention_lines(file: SourceFile, reading: Reading) -> pl.DataFrame:
         InputError: as `onoma.files.text_files.text_lines`; under "strict" also where a line is bad.
     """
     checks = (
-        Check(pl.col("mention").is_not_null(), None, "id||mention", "whole", "no '||' in the line"),
+        Check(pl.col("mention").is_not_null(), None, _A_LINE, "whole", "no '||' in the line"),
         Check(pl.col("concept_id").str.contains(r"[^|+\s]"), "id", "id||mention", "whole", "an empty id"),
         Check(pl.col("mention").str.strip_chars() != "", "mention", "id||mention", "whole", "an empty mention"),
         Check(~pl.col("mention").str.contains("||", literal=True), None, "id||mention", "whole", _BARRED),
