@@ -18,7 +18,8 @@ from onoma.linking.expansion import AbbreviationTable
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.spelling import Spelling
 from onoma.mapping import answers, collecting, map_table
-from onoma.mapping.work_folder import ReadInput, WorkFolder
+from onoma.mapping.work_folder import WorkFolder
+from onoma.mapping.work_records import ReadInput
 from tiny import make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
 

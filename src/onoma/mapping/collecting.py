@@ -14,7 +14,8 @@ import polars as pl
 from onoma.mapping.keyed_texts import KeyedTexts
 from onoma.mapping.keys import KEY_TYPE, MENTION, KeyArray, find_keys, keys_of
 from onoma.mapping.parts import InputTable, parts_of
-from onoma.mapping.work_folder import ReadInput, WorkFolder
+from onoma.mapping.work_folder import WorkFolder
+from onoma.mapping.work_records import ReadInput
 from onoma.types import Progress
 
 MAX_REMEMBERED = 1 << 21

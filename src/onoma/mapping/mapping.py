@@ -35,7 +35,8 @@ from onoma.mapping.parts import UNHELD, InputTable, Wanted, parts_of, slices
 from onoma.mapping.process_pool import link_in_processes
 from onoma.mapping.ray_engine import check_ray, link_on_ray
 from onoma.mapping.text_tables import Quoting, TextTable
-from onoma.mapping.work_folder import Counts, ReadInput, Settings, WorkFolder, WrittenPart
+from onoma.mapping.work_folder import WorkFolder
+from onoma.mapping.work_records import Counts, ReadInput, Settings, WrittenPart
 from onoma.types import Progress, no_progress
 
 Engine: TypeAlias = Literal["local", "ray"]
