@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
-from onoma.indexes import char_ngram_weights, char_ngrams, inverting
+from onoma.indexes import char_ngram_vectors, char_ngram_weights, char_ngrams, inverting
 from onoma.indexes.char_ngram_weights import STAGES
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.ngram_keys import prepared
@@ -176,7 +176,7 @@ def test_many_parts_and_equal_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = CharNgramIndex.build(names)
     texts = ["heart 1", "lung", "heart 1", *names[:50]]
     rows, scores = whole.search(texts, k=9)
-    monkeypatch.setattr(char_ngrams, "_TEXTS_AT_ONCE", 7)
+    monkeypatch.setattr(char_ngram_vectors, "_TEXTS_AT_ONCE", 7)
     parts = CharNgramIndex.build(names)
     parts_rows, parts_scores = parts.search(texts, k=9)
     assert np.array_equal(rows, parts_rows)
@@ -260,7 +260,7 @@ def test_written_in_parts_the_files_are_the_same(
 ) -> None:
     monkeypatch.setattr(inverting, "_ROWS_PER_LISTED", rows_per_listed)
     CharNgramIndex.build(names, ngrams=ngrams).save(tmp_path / "whole")
-    monkeypatch.setattr(char_ngrams, "_TEXTS_AT_ONCE", 90)
+    monkeypatch.setattr(char_ngram_vectors, "_TEXTS_AT_ONCE", 90)
     monkeypatch.setattr(inverting, "_NUMBERS_AT_ONCE", 1000)
     monkeypatch.setattr(inverting, "_KEYS_AT_ONCE", 50)
     monkeypatch.setattr(inverting, "_SPILLED_BYTES", 100)
@@ -304,10 +304,10 @@ def test_lists_equal_loops(occurrences: list[tuple[int, int]], cuts: list[int], 
 
 _KILLED = """
 import json, os, sys
-from onoma.indexes import char_ngrams, inverting
+from onoma.indexes import char_ngram_vectors, char_ngrams, inverting
 from onoma.indexes.char_ngram_weights import STAGES
 from onoma.indexes.char_ngrams import CharNgramIndex
-char_ngrams._TEXTS_AT_ONCE, inverting._NUMBERS_AT_ONCE, inverting._SPILLED_BYTES = 60, 500, 100
+char_ngram_vectors._TEXTS_AT_ONCE, inverting._NUMBERS_AT_ONCE, inverting._SPILLED_BYTES = 60, 500, 100
 left = int(sys.argv[2])
 def dying(inner):
     def outer(*arguments):

@@ -13,7 +13,8 @@ from linking_data import write_letter_linker
 
 from onoma.encoders import Encoder
 from onoma.errors import InputError
-from onoma.indexes.char_ngrams import CharNgramIndex, NgramVector
+from onoma.indexes.char_ngram_vectors import NgramVector
+from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.linking import Linker, LinkerSettings
 from onoma.linking.searching import DenseSearch
 from onoma.types import FloatArray, RowArray

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from onoma.indexes.inverting import Inversion
-from onoma.types import DoubleArray, FloatArray
+from onoma.indexes.postings import Postings
+from onoma.types import DoubleArray, FloatArray, RowArray
 
 StageArray: TypeAlias = npt.NDArray[np.int8]
 
@@ -46,3 +47,18 @@ def lengths_of(inversion: Inversion, idf: DoubleArray, stages: StageArray) -> tu
         here = slice(part.first_row, part.first_row + n)
         all_inverse[here], all_rest[:, here] = inverse, np.sqrt(left[1:]) * inverse
     return all_inverse, all_rest
+
+
+def idf_of(n_names: int, frequencies: RowArray) -> DoubleArray:
+    """Of n-grams, by how many of the names have each."""
+    idf: DoubleArray = np.log((1 + n_names) / (1 + frequencies)) + 1
+    return idf
+
+
+def fits_frequencies(idf: DoubleArray, postings: Postings) -> bool:
+    """Whether what n-grams weigh is what their lists make it; of those with columns, whether it can be so little."""
+    frequencies = np.diff(postings.offsets)
+    expected = idf_of(postings.n_rows, frequencies)
+    is_listed = frequencies > 0
+    in_bounds = (idf >= 1) & (idf <= expected)
+    return bool(np.all(np.where(is_listed, np.isclose(idf, expected, rtol=1e-9, atol=0), in_bounds)))

@@ -21,9 +21,8 @@ import copy
 import itertools
 import json
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +32,11 @@ import numpy.typing as npt
 from onoma.artifacts.arrays import load_array
 from onoma.artifacts.system import is_of_system
 from onoma.errors import DamagedArtifactError, InputError, ShapeError, check_several
-from onoma.indexes.char_ngram_weights import STAGES, StageArray, lengths_of, stages_of
-from onoma.indexes.inverting import Occurrences, inverting
-from onoma.indexes.ngram_keys import NgramKeys, checked_ngrams, prepared
-from onoma.indexes.postings import CountArray, KeyArray, ListRowArray, Postings, array_file
+from onoma.indexes.char_ngram_vectors import NgramVector, NgramVectors, checked_texts, occurrences, prepared_parts
+from onoma.indexes.char_ngram_weights import STAGES, fits_frequencies, idf_of, lengths_of, stages_of
+from onoma.indexes.inverting import inverting
+from onoma.indexes.ngram_keys import NgramKeys, checked_ngrams
+from onoma.indexes.postings import CountArray, ListRowArray, Postings, array_file
 from onoma.indexes.scoring import checked_k
 from onoma.indexes.selection import top_rows
 from onoma.quantities import quantity
@@ -45,7 +45,6 @@ from onoma.types import BoolArray, DoubleArray, FloatArray, RowArray
 ABOUT_FILE = "char_ngrams.json"
 """Lies in the folder of whatever has such an index."""
 _NAME = "char_ngrams"
-_TEXTS_AT_ONCE = 1 << 15
 _LOOK_UP_COST = 8
 """What it takes to look one name up in one list, where adding one entry of a list to the sums takes 1."""
 _BLOCK_ROWS = 1 << 16
@@ -56,28 +55,6 @@ _NUMBERS_AT_ONCE = 1024
 """Numbers of a list that must be in such a block on average, so that the arithmetic outweighs the calls."""
 _ROUNDING = 1e-6
 """More than rounding to single precision can change."""
-
-
-@dataclass(frozen=True)
-class NgramVector:
-    """The M n-grams that a text shares with any name of an index, by stage, within a stage by term.
-
-    Attributes:
-        terms: int64, shape (M,).
-        unit: The text's TF-IDF vector, of length 1 unless there are others that count, shape (M,).
-        weights: The same times the inverse document frequency: what one occurrence in a name of length 1 adds.
-        ends: How many of the terms are of each stage or the ones before.
-    """
-
-    terms: RowArray
-    unit: DoubleArray
-    weights: DoubleArray
-    ends: tuple[int, ...]
-
-    @property
-    def n_listed(self) -> int:
-        """How many of the terms, the first, have a list; the others, those of the last stage, have a column."""
-        return self.ends[-2]
 
 
 class CharNgramIndex:
@@ -96,28 +73,18 @@ class CharNgramIndex:
     """
 
     def __init__(
-        self,
-        *,
-        ngram_keys: NgramKeys,
-        keys: KeyArray,
-        idf: DoubleArray,
-        inverse_lengths: DoubleArray,
-        rest_lengths: FloatArray,
-        stages: StageArray,
-        postings: Postings,
+        self, vectors: NgramVectors, *, inverse_lengths: DoubleArray, rest_lengths: FloatArray, postings: Postings
     ) -> None:
-        self._ngram_keys, self._keys, self._idf = ngram_keys, keys, idf
-        self._inverse_lengths, self._rest_lengths, self._postings = inverse_lengths, rest_lengths, postings
-        self._stages = stages
-        self._counts_unknown = False
+        self._vectors, self._postings = vectors, postings
+        self._inverse_lengths, self._rest_lengths = inverse_lengths, rest_lengths
         self._is_left_out: BoolArray | None = None
         """Of each name; unset: all are searched."""
-        self._is_checked = np.zeros(len(keys), np.bool_)
+        self._is_checked = np.zeros(postings.n_terms, np.bool_)
         """Of each n-gram, whether its list was read."""
         self._are_lengths_checked = False
 
     def __repr__(self) -> str:
-        return f"CharNgramIndex({quantity(len(self), 'name')}, {quantity(len(self._keys), 'n-gram')})"
+        return f"CharNgramIndex({quantity(len(self), 'name')}, {quantity(self._postings.n_terms, 'n-gram')})"
 
     @classmethod
     def build(cls, texts: Iterable[str], *, ngrams: tuple[int, int] = (1, 2)) -> CharNgramIndex:
@@ -131,7 +98,7 @@ class CharNgramIndex:
             InputError: something is not text, the lengths are impossible, or the names have too many distinct
                 characters for them.
         """
-        return cls._built(_checked_texts(texts), ngrams, None)
+        return cls._built(checked_texts(texts), ngrams, None)
 
     @classmethod
     def write(cls, folder: str | Path, texts: Sequence[str], *, ngrams: tuple[int, int] = (1, 2)) -> CharNgramIndex:
@@ -157,18 +124,15 @@ class CharNgramIndex:
 
     @classmethod
     def _built(cls, texts: Sequence[str], ngrams: tuple[int, int], folder: Path | None) -> CharNgramIndex:
-        ngram_keys = NgramKeys.fit(_parts(texts), ngrams)
-        with inverting(_occurrences(texts, ngram_keys), len(texts), folder=folder) as inversion:
-            idf = _idf(len(texts), inversion.frequencies)
+        ngram_keys = NgramKeys.fit(prepared_parts(texts), ngrams)
+        with inverting(occurrences(texts, ngram_keys), len(texts), folder=folder) as inversion:
+            idf = idf_of(len(texts), inversion.frequencies)
             stages = stages_of(inversion)
             inverse_lengths, rest_lengths = lengths_of(inversion, idf, stages)
             return cls(
-                ngram_keys=ngram_keys,
-                keys=inversion.keys,
-                idf=idf,
+                NgramVectors(ngram_keys, inversion.keys, idf, stages, len(texts)),
                 inverse_lengths=inverse_lengths,
                 rest_lengths=rest_lengths,
-                stages=stages,
                 postings=inversion.postings() if folder is None else inversion.write(folder, _NAME),
             )
 
@@ -182,13 +146,14 @@ class CharNgramIndex:
 
     def _save_own(self, place: Path) -> None:
         """All but the lists; the file without which nothing can be opened at the end."""
+        vectors = self._vectors
         for name, array in (
-            ("alphabet", self._ngram_keys.alphabet),
-            ("keys", self._keys),
-            ("idf", self._idf),
+            ("alphabet", vectors.ngram_keys.alphabet),
+            ("keys", vectors.keys),
+            ("idf", vectors.idf),
             ("inverse_lengths", self._inverse_lengths),
             ("rest_lengths", self._rest_lengths),
-            ("stages", self._stages),
+            ("stages", vectors.stages),
         ):
             np.save(array_file(place, _NAME, name), array)
         (place / ABOUT_FILE).write_text(json.dumps({"ngrams": self.ngrams}) + "\n", encoding="utf-8")
@@ -225,17 +190,14 @@ class CharNgramIndex:
             and np.array_equal(np.flatnonzero(postings.offsets[1:] == postings.offsets[:-1]), postings.column_terms)
             and bool(np.all(keys[1:] > keys[:-1]))
             and bool(np.all(alphabet[1:] > alphabet[:-1]))
-            and _fits_frequencies(idf, postings)
+            and fits_frequencies(idf, postings)
         )
         if not is_whole:
             raise DamagedArtifactError(f"{place}: the files {_NAME}.* do not fit one another. Make the folder again.")
         return cls(
-            ngram_keys=NgramKeys(alphabet, ngrams),
-            keys=keys,
-            idf=idf,
+            NgramVectors(NgramKeys(alphabet, ngrams), keys, idf, stages, postings.n_rows),
             inverse_lengths=inverse_lengths,
             rest_lengths=rest_lengths,
-            stages=stages,
             postings=postings,
         )
 
@@ -265,13 +227,13 @@ class CharNgramIndex:
             (1.0, 0.688)
         """
         other = copy.copy(self)
-        other._counts_unknown = True
+        other._vectors = replace(self._vectors, counts_unknown=True)
         return other
 
     @property
     def ngrams(self) -> tuple[int, int]:
         """Shortest and longest n-gram."""
-        return self._ngram_keys.ngrams
+        return self._vectors.ngram_keys.ngrams
 
     def search(self, texts: Iterable[str], *, k: int = 5) -> tuple[RowArray, FloatArray]:
         """The ``k`` nearest names of each text.
@@ -290,9 +252,9 @@ class CharNgramIndex:
                 only a sample.
         """
         k = checked_k(k)
-        checked = _checked_texts(texts)
+        checked = checked_texts(texts)
         place_of = {text: place for place, text in enumerate(dict.fromkeys(checked))}
-        rows, scores = self._nearest(self._queries(list(place_of)), len(place_of), k)
+        rows, scores = self._nearest(self._vectors.of(list(place_of)), len(place_of), k)
         places = np.array([place_of[text] for text in checked], np.int64)
         return rows[places], scores[places]
 
@@ -302,7 +264,7 @@ class CharNgramIndex:
         Raises:
             InputError: something is not text.
         """
-        return list(self._queries(_checked_texts(texts)))
+        return list(self._vectors.of(checked_texts(texts)))
 
     def nearest(self, vectors: Sequence[NgramVector], *, k: int) -> tuple[RowArray, FloatArray]:
         """The ``k`` nearest names of each vector, as `search` gives them."""
@@ -336,7 +298,7 @@ class CharNgramIndex:
             ShapeError: not one line of rows for each text.
             InputError: something is not text, or there is no such row.
         """
-        checked = _checked_texts(texts)
+        checked = checked_texts(texts)
         rows = np.asarray(rows)
         if not rows.size:
             rows = rows.astype(np.int64)
@@ -345,7 +307,7 @@ class CharNgramIndex:
         if rows.size and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= len(self)):
             raise InputError("there is no such row", field="rows", expected=f"whole numbers from 0 to {len(self) - 1}")
         scores = np.empty(rows.shape, np.float32)
-        for place, query in enumerate(self._queries(checked)):
+        for place, query in enumerate(self._vectors.of(checked)):
             scores[place] = self.scores_of(query, rows[place])
         return scores
 
@@ -360,9 +322,8 @@ class CharNgramIndex:
 
     def weights(self, text: str) -> dict[str, float]:
         """The TF-IDF vector of a text: the weight of each n-gram that it shares with any name, heaviest first."""
-        (query,) = self._queries(_checked_texts([text]))
-        order = np.argsort(-query.unit, kind="stable")
-        return {self._ngram_keys.ngram(int(self._keys[query.terms[at]])): float(query.unit[at]) for at in order}
+        (checked,) = checked_texts([text])
+        return self._vectors.weights(checked)
 
     def _search_one(self, query: NgramVector, k: int, totals: DoubleArray) -> tuple[RowArray, FloatArray]:
         """The answer to one query; ``totals``, shape (N,), is what it works on."""
@@ -465,82 +426,9 @@ class CharNgramIndex:
                 totals[part] += of_term  # one after the other, as in `_add`: any other sum would be rounded otherwise
         return (totals * self._inverse_lengths[rows]).astype(np.float32)
 
-    def _queries(self, texts: Sequence[str]) -> Iterator[NgramVector]:
-        """The n-grams of each text, in order."""
-        for part in _parts(texts):
-            keys, rows = self._ngram_keys.occurrences(part)
-            terms = np.searchsorted(self._keys, keys)
-            is_known = terms < len(self._keys)
-            is_known[is_known] = self._keys[terms[is_known]] == keys[is_known]
-            with_unknown = np.bincount(rows[~is_known], minlength=len(part)) > 0
-            pairs, counts = np.unique(rows[is_known] * len(self._keys) + terms[is_known], return_counts=True)
-            rows, terms = np.divmod(pairs, max(1, len(self._keys)))
-            stages = self._stages[terms]
-            order = np.lexsort((terms, stages, rows))
-            bounds = np.searchsorted(rows, np.arange(len(part) + 1))
-            for place, (begin, end) in enumerate(itertools.pairwise(bounds.tolist())):
-                of_text = order[begin:end]
-                idf = self._idf[terms[of_text]]
-                raw = counts[of_text] * idf
-                square = math.fsum(raw**2)
-                if self._counts_unknown and with_unknown[place]:
-                    square += self._unknown_square(part[place], counts[of_text])
-                unit = raw / (math.sqrt(square) or 1.0)
-                ends = np.searchsorted(stages[of_text], np.arange(STAGES), side="right")
-                yield NgramVector(terms[of_text], unit, unit * idf, tuple(ends.tolist()))
-
-    def _unknown_square(self, text: str, known: RowArray) -> float:
-        """What n-grams that no name has add to the square of a prepared text's length.
-
-        Args:
-            text: The text.
-            known: How often each n-gram occurs in it that a name has.
-        """
-        shortest, longest = self.ngrams
-        lengths = range(shortest, longest + 1)
-        all_counts = Counter(text[at : at + n] for n in lengths for at in range(len(text) - n + 1))
-        n_unknown = sum(n * n for n in all_counts.values()) - int((known.astype(np.int64) ** 2).sum())
-        return n_unknown * (math.log(1 + len(self)) + 1) ** 2
-
 
 def _other_lengths() -> DamagedArtifactError:
     return DamagedArtifactError(
         "The lengths in the index of character n-grams are not those of its names: it has changed since it was "
         "written. Make its folder again."
     )
-
-
-def _idf(n_names: int, frequencies: RowArray) -> DoubleArray:
-    """Of n-grams, by how many of the names have each."""
-    idf: DoubleArray = np.log((1 + n_names) / (1 + frequencies)) + 1
-    return idf
-
-
-def _fits_frequencies(idf: DoubleArray, postings: Postings) -> bool:
-    """Whether what n-grams weigh is what their lists make it; of those with columns, whether it can be so little."""
-    frequencies = np.diff(postings.offsets)
-    expected = _idf(postings.n_rows, frequencies)
-    is_listed = frequencies > 0
-    in_bounds = (idf >= 1) & (idf <= expected)
-    return bool(np.all(np.where(is_listed, np.isclose(idf, expected, rtol=1e-9, atol=0), in_bounds)))
-
-
-def _checked_texts(texts: Iterable[str]) -> list[str]:
-    check_several(texts, "texts")
-    checked = list(texts)
-    for place, text in enumerate(checked):
-        if not isinstance(text, str):
-            raise InputError("this is not text", field=f"texts[{place}]", found=repr(text))
-    return checked
-
-
-def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Some texts at a time, prepared."""
-    for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        yield [prepared(text) for text in texts[start : start + _TEXTS_AT_ONCE]]
-
-
-def _occurrences(texts: Sequence[str], ngram_keys: NgramKeys) -> Occurrences:
-    for start, part in zip(range(0, len(texts), _TEXTS_AT_ONCE), _parts(texts), strict=True):
-        keys, rows = ngram_keys.occurrences(part)
-        yield keys, rows + start

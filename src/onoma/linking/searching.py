@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from onoma.indexes import ExactIndex, Index
-from onoma.indexes.char_ngrams import CharNgramIndex, NgramVector
+from onoma.indexes.char_ngram_vectors import NgramVector
+from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.protocol import NarrowableIndex, StoredIndex, StoredVectors
 from onoma.indexes.scoring import exact_scores
 from onoma.linking.dictionary import NameDictionary
