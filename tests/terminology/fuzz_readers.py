@@ -38,8 +38,6 @@ import zstandard
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import HypothesisWarning
-from sample import Sample
-from terminology_samples import SAMPLES
 
 from onoma.errors import OnomaError
 from onoma.files.reading import Reading
@@ -47,6 +45,11 @@ from onoma.terminology.assembly import assemble
 from onoma.terminology.formats import get_format
 from onoma.terminology.readers.options import parse_options
 from onoma.terminology.tables import check_tables
+
+sys.path.append(str(Path(__file__).parents[1]))  # where pytest finds what the samples are made with
+
+from sample import Sample
+from terminology_samples import SAMPLES
 
 SECONDS_PER_INPUT = 30
 WORDS = [

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
+import fuzz_readers
 import pytest
 from fuzz_readers import files_of, read_spoilt, spoilt
 from hypothesis import HealthCheck, given, settings
@@ -29,3 +32,8 @@ def test_spoilt_input_is_read_or_refused_in_words(
 
     run()
     capfd.readouterr()  # Polars tells of its panics on standard error
+
+
+def test_the_script_starts_by_itself() -> None:
+    """Without the folders that pytest looks for modules in."""
+    subprocess.run([sys.executable, fuzz_readers.__file__, "--help"], check=True, capture_output=True)
