@@ -497,7 +497,8 @@ def test_foreign_onnx_model_without_its_weights_leaves_the_word_to_torch(plain: 
             open_encoder(folder, backend="onnx")
     for weights in locate_encoder(folder).weights:
         weights.unlink()
-    with pytest.raises(DamagedArtifactError, match="External data"):
+    data.unlink()  # earlier versions of ONNX Runtime follow the link
+    with pytest.raises(DamagedArtifactError, match=r"can be run \(.*/onnx/model\.onnx_data"):
         open_encoder(folder)
 
 
