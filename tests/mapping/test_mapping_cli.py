@@ -36,6 +36,18 @@ def test_the_report_as_json(linker: Path, tmp_path: Path) -> None:
     assert told["onoma"] == __version__
 
 
+def test_mapping_what_was_mapped_before(linker: Path, tmp_path: Path) -> None:
+    source, once, twice = write_table(tmp_path / "x.csv", rows_of(20)), tmp_path / "y.csv", tmp_path / "z.csv"
+    assert invoke("map", linker, "-i", source, "-c", "mention", "-o", once).exit_code == 0
+    with pytest.raises(InputError, match=r"field concept_id: .* To mend it: give .*--answer-prefix onoma_"):
+        invoke("map", linker, "-i", once, "-c", "mention", "-o", twice)
+    done = invoke("map", linker, "-i", once, "-c", "mention", "-o", twice, "--answer-prefix", "new_", "--json")
+    assert json.loads(done.stdout)["n_linked"] == 16
+    answers = "concept_id,preferred_name,matched_name,score"
+    header = twice.read_text(encoding="utf-8").partition("\n")[0]
+    assert header == f"id,mention,note,{answers},{','.join(f'new_{name}' for name in answers.split(','))}"
+
+
 def test_where_there_is_no_terminal_lines_tell_of_progress(
     linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

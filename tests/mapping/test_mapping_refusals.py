@@ -51,7 +51,11 @@ from onoma.mapping.work_folder import WorkFolder
             b"mention,id,id\n1,a,b\n",
             "line 1: columns 2, 3 are all called 'id'. To mend it: rename all but one",
         ),
-        ("x.csv", b"mention,score\na,1\n", "line 1, field score: the table has a column 'score' already"),
+        (
+            "x.csv",
+            b"mention,score\na,1\n",
+            "line 1, field score: the table has a column 'score' already.*--answer-prefix",
+        ),
         (
             "x.jsonl",
             b'{"mention": "a"}\n{"mention": "b", "concept_id": 1}\n',
@@ -111,6 +115,19 @@ def test_bad_input(name: str, content: bytes | None, message: str, linker: Path,
     assert "on_error" not in str(caught.value)  # rows are never left out
     assert not (tmp_path / "y.parquet").exists()
     assert not WorkFolder.beside(tmp_path / "y.parquet").folder.exists()
+
+
+@pytest.mark.parametrize("prefix", ["a\t", "\n", "\0", None])
+def test_a_prefix_that_no_column_can_have(prefix: Any, linker: Path, tmp_path: Path) -> None:
+    source = write_table(tmp_path / "x.csv", [{"mention": "a"}])
+    with pytest.raises(InputError, match=r"field answer_prefix: not a prefix for names of columns; expected .* onoma_"):
+        map_table(linker, source, tmp_path / "y.parquet", column="mention", answer_prefix=prefix)
+
+
+def test_columns_may_not_be_called_as_answers_with_their_prefix(linker: Path, tmp_path: Path) -> None:
+    source = write_table(tmp_path / "x.csv", [{"mention": "a", "concept_id": "1", "my_score": "2"}])
+    with pytest.raises(InputError, match="field my_score: the table has a column 'my_score' already"):
+        map_table(linker, source, tmp_path / "y.parquet", column="mention", answer_prefix="my_")
 
 
 def test_two_columns_of_one_name_in_parquet(linker: Path, tmp_path: Path) -> None:

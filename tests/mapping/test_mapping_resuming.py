@@ -239,6 +239,8 @@ def test_interrupted_work_is_not_thrown_away_unasked(linker: Path, source: Path,
     (answers / "000000.keys.npy").touch()
     with pytest.raises(MismatchError, match=r"unfinished work with other settings \(top_k: 2, now 1\).*--force"):
         map_table(linker, source, output, column="mention", top_k=1)
+    with pytest.raises(MismatchError, match=r"\(answer_prefix: none, now my_\)"):
+        map_table(linker, source, output, column="mention", top_k=2, answer_prefix="my_")
     changed = write_table(tmp_path / "x.csv", rows_of(3))
     with pytest.raises(MismatchError, match=r"\(input: [0-9a-f]{12}, now [0-9a-f]{12}\)"):
         map_table(linker, changed, output, column="mention", top_k=2)

@@ -94,6 +94,25 @@ def test_the_output_does_not_depend_on_the_size_of_parts_and_tasks(
     assert_same(tmp_path / "y.csv", tmp_path / "z.csv")
 
 
+@pytest.mark.parametrize("prefix", ["onoma_", "^", "* "])
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("source", ["x.csv", "x.tsv", "x.parquet", "x.jsonl"])
+def test_a_prefix_keeps_the_answers_apart_from_columns_of_the_input(
+    source: str, output: str, prefix: str, linker: Path, tmp_path: Path
+) -> None:
+    rows = [{"concept_id": f"own {row}", "mention": WORDS[row % 3], "preferred_name": "own"} for row in range(6)]
+    write_table(tmp_path / source, rows)
+    map_table(linker, tmp_path / source, tmp_path / output, column="mention", top_k=2, answer_prefix=prefix)
+    found = read_table(tmp_path / output)
+    fields = ["concept_id", "preferred_name", "matched_name", "score", "rank"]
+    assert list(found[0]) == [*rows[0], *(f"{prefix}{field}" for field in fields)]
+    assert [{name: row[name] for name in ("concept_id", "mention")} for row in found] == [
+        {name: row[name] for name in ("concept_id", "mention")} for row in rows for _ in range(2)
+    ]
+    expected = Linker.open(linker).link([row["mention"] for row in rows], top_k=2)
+    assert [row[f"{prefix}concept_id"] for row in found] == [link.concept_id for links in expected for link in links]
+
+
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize("source", ["x.csv", "x.tsv", "x.parquet", "x.jsonl"])
 def test_columns_may_have_any_name(source: str, output: str, linker: Path, tmp_path: Path) -> None:

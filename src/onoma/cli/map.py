@@ -61,6 +61,14 @@ def map_(
         int,
         typer.Option("--top-k", "-k", min=1, help="Number of links for a mention; each becomes a row, with its rank."),
     ] = 1,
+    answer_prefix: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            help="Put before the names of the answers' columns, if the table has some of these itself: onoma_ gives "
+            "onoma_concept_id.",
+        ),
+    ] = "",
     stages: Stages = None,
     semantic_type: SemanticTypes = None,
     source: Sources = None,
@@ -141,6 +149,7 @@ def map_(
             encoding=encoding,
             quoting=quoting,
             top_k=top_k,
+            answer_prefix=answer_prefix,
             preparation=wanted,
             asking=Asking(asked, threshold, filters, tuple(expect_type or ())),
             workers=workers,

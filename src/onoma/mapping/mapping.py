@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -78,6 +79,7 @@ def map_table(
     encoding: str = "utf-8",
     quoting: Quoting = "auto",
     top_k: int = 1,
+    answer_prefix: str = "",
     preparation: Preparation | None = None,
     asking: Asking | None = None,
     workers: int | None = None,
@@ -115,6 +117,7 @@ def map_table(
         encoding: Of an input that is text, such as ``cp1252`` or ``utf-16``; the output is UTF-8.
         quoting: Whether cells of an input that is text may be in double quotes; "auto": unless tabs separate them.
         top_k: Links per mention, at most, or per part of it; from 1.
+        answer_prefix: Put before the names of the answers' columns, for a table that has a ``concept_id`` of its own.
         preparation: What mentions go through before they are linked.
         asking: Stages, confidence, filters and expected types in place of the linker's own settings.
         workers: Processes (unset: this one alone) or actors of the cluster (unset: one for each of its processors).
@@ -129,8 +132,8 @@ def map_table(
 
     Raises:
         InputError: input and output are one file or of an unknown kind; the input cannot be read (giving the line),
-            lacks the column, or has one with the name of an answer's column; nothing reads the contexts; or ``top_k``
-            or ``workers`` is below 1.
+            lacks the column, or has one with the name of an answer's column; nothing reads the contexts; ``top_k`` or
+            ``workers`` is below 1; or ``answer_prefix`` has control characters.
         ConfigError: a setting has a value that is not allowed, or a stage or confidence is requested that the linker
             lacks.
         OnomaError: the linker cannot be opened, see `Linker.open`.
@@ -149,6 +152,13 @@ def map_table(
     for name, value in (("column", column), ("context", context)):
         if not isinstance(value, str) and (value is not None or name == "column"):
             raise InputError("the name of a column is meant here", field=name, found=repr(value))
+    if not isinstance(answer_prefix, str) or not answer_prefix.isprintable():
+        raise InputError(
+            "not a prefix for names of columns",
+            field="answer_prefix",
+            expected="a text without tabs, line breaks and other control characters, such as onoma_",
+            found=repr(answer_prefix),
+        )
     source, target = checked_path(input), checked_path(output)
     ensure_free(target, overwrite=True)  # by the name that was given: that of a pipe says nothing
     if target.is_symlink():  # what it points to is replaced, not the link
@@ -182,10 +192,10 @@ def map_table(
             fix="name it (--context), or look for no short forms",
         )
     left_out = {"read_as": not preparation.is_on, "confidence": not opened.is_calibrated, "rank": top_k == 1}
-    answers = tuple(name for name in ANSWER_TYPES if not left_out.get(name))
+    answers = {name: f"{answer_prefix}{name}" for name in ANSWER_TYPES if not left_out.get(name)}
     # It decides how small tasks must be, and there are not more links. Where one has no rank, two have.
     top_k = min(top_k, max(2, opened.n_concepts))
-    table = _open_table(source, formats, Wanted(column, context, answers), decoded_from, quoting)
+    table = _open_table(source, formats, Wanted(column, context, tuple(answers.values())), decoded_from, quoting)
     tell = progress or no_progress
     definitions = None if preparation.table is None else json.dumps(preparation.table.definitions, sort_keys=True)
     least = opened.settings.no_concept_below if opened.is_calibrated else None  # nothing lies below 0
@@ -212,6 +222,7 @@ def map_table(
             encoding=decoded_from,
             quoting=quoting,
             top_k=top_k,
+            answer_prefix=answer_prefix,
             abbreviations=None if definitions is None else hashlib.sha256(definitions.encode()).hexdigest(),
             finder=preparation.finder,
             composites=preparation.composites,
@@ -340,7 +351,7 @@ def _write(
     table: InputTable,
     work: WorkFolder,
     read: ReadInput,
-    answers: tuple[str, ...],
+    answers: Mapping[str, str],
     output_format: str,
     tell: Progress,
     *,
@@ -357,7 +368,7 @@ def _write(
             rows, n_linked = answered(part, files, answers)
             file = work.written(number, output_format)
             with write_file(file, overwrite=True) as aside:
-                write_part(rows, aside, output_format, answers, is_first=number == 0)
+                write_part(rows, aside, output_format, tuple(answers.values()), is_first=number == 0)
             there = WrittenPart(part.rows.height, n_linked, rows.height, file.stat().st_size)
             work.finish_part(number, there)
         count(there.n_rows)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -144,13 +144,13 @@ def check_ids(concept_ids: StringColumn, output_format: str, linker: Path) -> No
         raise InputError(f"the id of a concept has {unheld.problem}", path=linker, found=repr(broken), fix=unheld.fix)
 
 
-def answered(part: Part, answers: AnswerFiles, columns: Sequence[str]) -> tuple[pl.DataFrame, int]:
+def answered(part: Part, answers: AnswerFiles, columns: Mapping[str, str]) -> tuple[pl.DataFrame, int]:
     """The rows of a part with their answers.
 
     Args:
         part: Of the input.
         answers: Where links are looked up.
-        columns: Those of the answers that are wanted.
+        columns: What the columns of the answers are called in the output, by field of `ANSWER_TYPES`.
 
     Returns:
         The rows, and how many rows of the input have a link.
@@ -168,7 +168,7 @@ def answered(part: Part, answers: AnswerFiles, columns: Sequence[str]) -> tuple[
     added = links_of_rows.explode().struct.unnest()
     n_linked = len(np.unique(repeated[added["concept_id"].is_not_null().to_numpy()]))
     rows = part.rows if len(repeated) == part.rows.height else part.rows[repeated]
-    return pl.concat([rows, added.select(columns)], how="horizontal"), n_linked
+    return pl.concat([rows, added.select(columns.keys()).rename(columns)], how="horizontal"), n_linked
 
 
 def write_part(rows: pl.DataFrame, path: Path, output_format: str, answers: Sequence[str], *, is_first: bool) -> None:

@@ -165,7 +165,7 @@ class Wanted:
                     path=path,
                     line=line,
                     field=name,
-                    fix="rename it in the input",
+                    fix="give the answers' columns a prefix (--answer-prefix onoma_), or rename it in the input",
                 )
             if name in {RAW, _MENTION, _CONTEXT}:
                 raise InputError("a name that no column can have", path=path, line=line, found=repr(name))

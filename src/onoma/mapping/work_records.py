@@ -18,6 +18,7 @@ class Settings:
         context: Column of the contexts, if there is one.
         encoding: Of the input, where it is not UTF-8.
         top_k: Links of a mention, or of each of its parts.
+        answer_prefix: Before the names of the answers' columns.
         abbreviations: SHA-256 of the table of abbreviations, if there is one.
         finder: What finds the short forms that contexts define, if they are looked for.
         composites: Whether composite mentions are split.
@@ -39,6 +40,7 @@ class Settings:
     context: str | None
     encoding: str | None
     top_k: int
+    answer_prefix: str
     abbreviations: str | None
     finder: str | None
     composites: bool
@@ -143,7 +145,7 @@ class Finished:
 
 
 def _shown(value: object) -> str:
-    if value is None or value == []:
+    if value is None or value in ([], ""):
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
