@@ -7,6 +7,7 @@ rejected, and the frame with it if it says which term this is.
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import io
 import itertools
@@ -50,14 +51,18 @@ def parts(file: SourceFile, reading: Reading) -> Iterator[Part]:
 def _without_bad(part: Part, bad: dict[int, tuple[bytes, str]], reading: Reading) -> Part:
     """The part without the frames that have a line which is no text, and without such lines of the header."""
     lines = part.lines
-    for number in [number for number in bad if number < part.first_line + len(lines)]:
+    here = [number for number in bad if number < part.first_line + len(lines)]
+    starts = [row for row, line in enumerate(lines) if line.startswith("[")] if here else []
+    ends = [*starts[1:], len(lines)]
+    left_out = dict[int, int]()
+    for number in here:
         reject_line(reading, part.path, number, *bad.pop(number))
         at = number - part.first_line
-        begin = next((row for row in range(at, -1, -1) if lines[row].startswith("[")), None)
-        end = next((row for row in range(at + 1, len(lines)) if lines[row].startswith("[")), len(lines))
-        left_out = range(at, at + 1) if begin is None else range(begin, end)
-        for row in left_out:
-            lines[row] = ""
+        frame = bisect.bisect(starts, at)
+        begin, end = (starts[frame - 1], ends[frame - 1]) if frame else (at, at + 1)
+        left_out[begin] = end
+    for begin, end in left_out.items():
+        lines[begin:end] = [""] * (end - begin)
     return part
 
 
