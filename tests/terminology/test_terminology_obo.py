@@ -454,6 +454,43 @@ def test_a_bad_clause_does_not_cost_its_frame(tmp_path: Path) -> None:
     assert [lines[line - 1] for line in rejects["line"]] == bad
 
 
+def test_a_quote_that_is_not_closed_costs_its_own_clause_alone(tmp_path: Path) -> None:
+    """The parser closes it by the next quote, and stops there."""
+    clauses = ["name: a", 'synonym: "b EXACT []', "is_a: X:2", 'synonym: "c" EXACT []', 'def: "d" []']
+    body = term("X:1", *clauses) + term("X:2", "name: e")
+    with pytest.raises(InputError, match="expected a text in double quotes") as caught:
+        read(tmp_path, body)
+    assert caught.value.line == HEADER.count("\n") + 4
+    terminology, report = read(tmp_path, body, on_error="skip")
+    assert report.n_rejected == 1
+    assert terminology.names().collect()["text"].to_list() == ["a", "c", "e"]
+    assert terminology.definitions().collect()["text"].to_list() == ["d"]
+    assert terminology.n_relations == 1
+
+
+def test_many_bad_clauses_in_one_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are found without parsing the frame for each; a text that a quote closes lines later is one still."""
+    n_bad, n_parsed, document = 400, 0, obo_frames._document
+
+    def counted(lines: list[str]) -> bytes:
+        nonlocal n_parsed
+        n_parsed += len(lines)
+        return document(lines)
+
+    monkeypatch.setattr(obo_frames, "_document", counted)
+    bad = ["is_a: X 2", "comment: see {this", 'synonym: "z" EXACT [A B', 'def: "open']
+    clauses = [clause for number in range(n_bad // 4) for clause in (*bad, f'synonym: "s{number}" EXACT []')]
+    over_lines = ['synonym: "over', *["lines"] * 40, 'and lines" EXACT []']
+    body = term("X:1", "name: a", *clauses, *over_lines, "is_a: X 3", "is_a: X:2") + term("X:2", "name: b")
+    terminology, report = read(tmp_path, body, on_error="skip")
+    texts = terminology.names().collect()["text"].to_list()
+    long = "\n".join(["over", *["lines"] * 40, "and lines"])
+    assert texts == ["a", "z", *(f"s{number}" for number in range(n_bad // 4)), long, "b"]
+    assert terminology.n_relations == 1
+    assert report.n_rejected == 2 * n_bad // 4 + 1
+    assert n_parsed < 50 * len(body.splitlines())
+
+
 @pytest.mark.parametrize(
     "clause", ["name: b {+}", "is_obsolete: perhaps", "is_obsolete: trueish", "id: X 1", "id: X:5"]
 )

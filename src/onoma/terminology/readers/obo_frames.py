@@ -12,7 +12,7 @@ import contextlib
 import io
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,38 +114,95 @@ def _frame(part: Part, rows: range, reading: Reading) -> Any:
 
     A clause that nothing is read from is passed over, and so are the references behind a text; another one is rejected,
     and the frame with it if it says which term this is.
-    """
-    import fastobo
 
+    The parser stops at the first clause that is not OBO. Of a long frame, the clauses after it are parsed a few at a
+    time, then more, so that it is not parsed anew for each bad clause.
+    """
     written = part.lines[rows.start : rows.stop]
     tags_mended: dict[int, str] = {}
+    clauses = _clauses(part, rows)
+    beginning = range(rows.start, clauses.start)
+    n_parsed, n_next = 0, len(clauses)
     while True:
+        asked = clauses[n_parsed:][:n_next]
+        while asked.stop < clauses.stop and _GOES_ON.search(part.lines[asked[-1]]):
+            asked = range(asked.start, asked.stop + 1)
         try:
-            with _panic_as_syntax_error():
-                frame = fastobo.load(io.BytesIO(_document(part.lines[rows.start : rows.stop])), threads=1)
-            for tag in tags_mended.values():
-                reading.note(f"clauses that are not quite OBO ({tag}), read anyway", 1)
-            return frame
-        except SyntaxError as error:
-            row = min(rows.start + (error.lineno or 1), rows.stop) - 1
-            line, said = part.lines[row], written[row - rows.start]
-            tag = _tag(line) if error.lineno else ""
-            if _KIND_OF_NO_TERM.match(written[0]):
-                reading.note("Typedef and Instance frames that are not OBO, left out", 1)
+            frame = _parsed(part, [*beginning, *asked])
+        except SyntaxError as caught:
+            if asked.stop < clauses.stop and _is_of_open_quote(caught):
+                n_next *= 2  # it may be closed in a later line
+                continue
+            row, error = _first_error(part, beginning, asked, caught)
+        else:
+            if len(asked) == len(clauses):
+                for tag in tags_mended.values():
+                    reading.note(f"clauses that are not quite OBO ({tag}), read anyway", 1)
+                return frame
+            is_rest = asked.stop == clauses.stop
+            n_parsed, n_next = (0, len(clauses)) if is_rest else (n_parsed + len(asked), 2 * n_next)
+            continue
+        line, said = part.lines[row], written[row - rows.start]
+        tag = _tag(line) if error.lineno else ""
+        if _KIND_OF_NO_TERM.match(written[0]):
+            reading.note("Typedef and Instance frames that are not OBO, left out", 1)
+            return None
+        if tag in _NOT_READ:
+            reading.note(f"clauses that are not OBO, from which nothing is read ({tag}), skipped", 1)
+            part.lines[row] = ""
+        elif tag and (mended := _mended(line)) != line:
+            tags_mended[row] = tag
+            part.lines[row] = mended
+        else:
+            tags_mended.pop(row, None)
+            is_clause = bool(tag) and tag not in _OF_THE_WHOLE
+            _reject_syntax(error, part, row, said, reading, what="clause" if is_clause else "frame")
+            if not is_clause:
                 return None
-            if tag in _NOT_READ:
-                reading.note(f"clauses that are not OBO, from which nothing is read ({tag}), skipped", 1)
-                part.lines[row] = ""
-            elif tag and (mended := _mended(line)) != line:
-                tags_mended[row] = tag
-                part.lines[row] = mended
-            else:
-                tags_mended.pop(row, None)
-                is_clause = bool(tag) and tag not in _OF_THE_WHOLE
-                _reject_syntax(error, part, row, said, reading, what="clause" if is_clause else "frame")
-                if not is_clause:
-                    return None
-                part.lines[row] = ""
+            part.lines[row] = ""
+        if len(clauses) > _FEW_CLAUSES:
+            n_parsed, n_next = max(row - clauses.start, 0), _FEW_CLAUSES
+
+
+def _clauses(part: Part, rows: range) -> range:
+    """The rows of a frame whose clauses can be parsed a few at a time, after the rows that begin it."""
+    if not part.lines[rows.start].startswith("["):
+        return rows  # the header, any clauses of which are one
+    of_id = next((row for row in rows if _tag(part.lines[row]) == "id"), rows.stop - 1)
+    return range(of_id + 1, rows.stop)
+
+
+def _parsed(part: Part, rows: Sequence[int]) -> Any:
+    """The frame that these rows are."""
+    import fastobo
+
+    with _panic_as_syntax_error():
+        return fastobo.load(io.BytesIO(_document([part.lines[row] for row in rows])), threads=1)
+
+
+def _is_of_open_quote(error: SyntaxError) -> bool:
+    return (error.text or "")[(error.offset or 1) - 1 :].startswith('"')
+
+
+def _first_error(part: Part, beginning: range, clauses: range, error: SyntaxError) -> tuple[int, SyntaxError]:
+    """The row of the first clause that is not OBO, and its error; without a ``lineno``, one of the whole frame.
+
+    The parser tells the row where it stops. If a quote is opened in an earlier row, it takes the text to go on up to
+    the next quote, whichever row that is in.
+    """
+    rows = [*beginning, *clauses]
+    while True:
+        at = min(error.lineno or 1, len(rows)) - 1
+        row, rows = rows[at], rows[:at]
+        is_open = any(_ESCAPE.sub("", part.lines[before]).count('"') % 2 for before in rows)
+        if at < len(beginning) or not is_open or _GOES_ON.search(part.lines[rows[-1]]):
+            return row, error
+        try:
+            _parsed(part, rows)
+        except SyntaxError as earlier:
+            error = earlier
+        else:
+            return row, error
 
 
 def _tag(line: str) -> str:
@@ -230,6 +287,7 @@ def id_lines(part: Part) -> dict[str, list[int]]:
     return found
 
 
+_FEW_CLAUSES = 32
 BEGINNING = "a line of the header, such as format-version: 1.4, or [Term]"
 _SEE_FORMAT = "see that it is an OBO file (onoma terminology formats lists what else is read)"
 _END_OF_LINE = "the end of the line: an id has no blank in it, and a comment has ! before it"
@@ -277,5 +335,7 @@ _WITH_REFERENCES = re.compile(r'(\s*(?:def|synonym):\s*"(?:[^"\\]|\\.)*"[^\[{]*?
 _NAMESPACE = re.compile(r"(\s*(?:default-)?namespace:\s*)([^!{]*[^!{\s])")
 _TRUTH = re.compile(r"\s*is_obsolete:\s*(?i:true|false)\b")
 _ID = re.compile(r"id:\s*(\S+)")
+_GOES_ON = re.compile(r"(?<!\\)(?:\\\\)*\\$")
+"""A line that goes on in the next one."""
 _TEXT = re.compile(r'\s*(?:name:.*|(?:synonym|def):\s*"(?:[^"\\]|\\.)*")')
 _ESCAPE = re.compile(r"\\(.)")
