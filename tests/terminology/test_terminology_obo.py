@@ -319,17 +319,44 @@ def test_source_is_the_prefix_of_an_id(tmp_path: Path) -> None:
     assert terminology.names().collect()["source"].to_list() == ["X", "CVCL", "", ""]
 
 
-def test_where_an_id_stands_twice_it_is_said_what_joins_them(tmp_path: Path) -> None:
-    """As the OWL API does, which ROBOT reads OBO with."""
-    with pytest.raises(InputError, match=r"line 9.*an id that occurred before.*robot convert .*or leave such rows out"):
-        read(tmp_path, term("X:1", "name: a") + term("X:1", 'synonym: "b" EXACT []'))
+@pytest.mark.parametrize("on_error", ["strict", "skip"])
+def test_frames_of_one_id_are_combined(on_error: str, tmp_path: Path) -> None:
+    """As OBO 1.4 has it ("If two frames have the same identifier, then they are combined"), in merged files."""
+    own = ["name: a", 'synonym: "b" EXACT []', 'def: "d" []', "is_a: X:2"]
+    body = (
+        term("X:1", *own)
+        + term("X:2", 'synonym: "e" EXACT []', "xref: Y:2")
+        + term("http://purl.obolibrary.org/obo/X_1", 'synonym: "c" EXACT []', 'def: "d" []', "xref: Y:1", "is_a: X:3")
+        + term("X:3", "name: f")
+        + term("X:2", "name: g", "namespace: n", "is_obsolete: true", "replaced_by: X:3")
+        + term("X:1", *own)
+        + "[Typedef]\nid: X:3\n\n"
+    )
+    header = HEADER.removesuffix("\n") + "default-namespace: m\n\n"
+    terminology, report = read(tmp_path, body, on_error=on_error, header=header)
+    concepts = terminology.concepts().sort("concept_id").collect()
+    assert concepts["concept_id"].to_list() == ["X:1", "X:2", "X:3"]
+    assert concepts["status"].to_list() == ["active", "obsolete", "active"]
+    assert concepts["replaced_by"].to_list() == [None, "X:3", None]
+    assert concepts["semantic_types"].to_list() == [["m"], ["n"], ["m"]]
+    found = terminology.concept("X:1")
+    assert (found.preferred_name, found.names) == ("a", ("a", "b", "c"))
+    assert terminology.concept("X:2").names == ("g", "e")
+    assert terminology.definitions().collect()["text"].to_list() == ["d"]
+    assert terminology.n_relations == 2
+    assert pl.read_parquet(tmp_path / "out" / "cross_references.parquet").height == 2
+    assert report.notes == {
+        "further frames of a term, combined with its first": 3,
+        "relations given more than once": 1,
+        "synonyms spelled as another name of their term, left out": 1,
+    }
 
 
 BAD = {
     "not OBO": (term("X:2", 'synonym: "open EXACT []'), 10, "this is not OBO"),
     "unknown tag": (term("X:2", "name: b", "nonsense: c"), 11, "this is not OBO"),
     "cut off": ("[Term]\nid: X:2\nnam", 10, "this is not OBO"),
-    "id twice": (term("X:1", "name: b"), 9, "an id that occurred before"),
+    "id twice": (term("X:1", "name: b"), 9, "an id that occurred before, with another name"),
     "two names": (term("X:2", "name: b", "name: c"), 9, "two names"),
     "blank synonym": (term("X:2", "name: b", 'synonym: " " EXACT []'), 9, "a blank name"),
     "circle": (
@@ -563,8 +590,9 @@ def test_file_of_several_blocks(tmp_path: Path) -> None:
     references = pl.read_parquet(tmp_path / "out" / "cross_references.parquet")
     assert references.height == len(kept)
     assert set(references["relation"]) == {"exactMatch"}
-    with pytest.raises(InputError, match="an id that occurred before") as caught:
-        read(tmp_path, "".join(frames[:7] + frames[8:27] + frames[28:] + frames[:1]), header=header)
+    body = "".join([*frames[:7], *frames[8:27], *frames[28:], frames[1].replace("X:1\n", "X:0\n")])
+    with pytest.raises(InputError, match="expected the name name 0, as in line 7; found name 1") as caught:
+        read(tmp_path, body, header=header)
     assert caught.value.line == header.count("\n") + 2 + 28 * frames[0].count("\n")
 
 

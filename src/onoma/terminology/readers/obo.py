@@ -33,7 +33,8 @@ of another ontology; it is counted and left out. ``source`` is the prefix of the
 and trailing qualifiers are read as the specification says. Releases contain clauses that are not valid OBO. They are
 counted and skipped if nothing is read from them, and so are invalid references after a text; blanks in namespaces are
 read as if they were escaped. Any other invalid clause is an error; with ``--on-error skip``, it is rejected alone, or
-with its frame if it is the id, the name or is_obsolete.
+with its frame if it is the id, the name or is_obsolete. Frames of one id are combined, as the specification says, and
+counted; one that gives the term another name is an error.
 
 Not read: ``intersection_of``, ``union_of``, ``disjoint_from``, ``subset``, ``comment``, the references of definitions
 and synonyms, and what the header imports (which is counted). The header gives the ontology's release
@@ -55,7 +56,7 @@ from onoma.files.text_files import only_file, read_bytes
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.iris import code_maker, mapping_relation, relation_name, scope_of_values, synonym_type
 from onoma.terminology.readers.format import Format
-from onoma.terminology.readers.obo_frames import BEGINNING, frames, id_lines, parts
+from onoma.terminology.readers.obo_frames import BEGINNING, frames, id_lines, parts, repeated_ids
 from onoma.terminology.readers.ontology import (
     XREF,
     OntologyOptions,
@@ -80,7 +81,7 @@ def read_obo(source: str, options: OntologyOptions, reading: Reading) -> SourceT
 
     Raises:
         InputError: no such file, nothing in it, or RDF or OBO Graphs JSON; under "strict" also a frame that is not OBO,
-            an id used twice, a blank name.
+            an id with two names, a blank name.
     """
     file = only_file(Path(source))
     _refuse_other_formats(file)
@@ -121,6 +122,7 @@ def _terms(
 
     scopes = {scope.upper(): scope for scope in options.scopes}
     header = _Header(())
+    repeated: dict[str, OntologyTerm | None] = dict.fromkeys(map(_CODE_OF, repeated_ids(file, reading)))
     for part in parts(file, reading):
         line_of = id_lines(part)
         for frame in frames(part, reading):
@@ -137,14 +139,48 @@ def _terms(
                 continue
             numbers = line_of.get(written, [])
             line = numbers.pop(0) if len(numbers) > 1 else (numbers[0] if numbers else None)
-            term = OntologyTerm(term_id, line=line)
+            term = repeated.get(term_id)
+            if term is None:
+                term = OntologyTerm(term_id, line=line)
+            elif not _may_be_added(frame, line, term, file.path, reading):
+                continue
             for clause in frame:
                 _add(term, clause, header, scopes, reading)
                 if clause.raw_tag() == "equivalent_to":
                     equivalents.append(([term_id, _code(clause.term)], line))
-            if header.namespace and not term.semantic_types:
-                term.semantic_types.append(header.namespace)
-            yield term
+            if term_id in repeated:
+                repeated[term_id] = term
+            else:
+                yield _with_namespace(term, header)
+    yield from (_with_namespace(term, header) for term in repeated.values() if term is not None)
+
+
+def _may_be_added(frame: Any, line: int | None, term: OntologyTerm, path: Path, reading: Reading) -> bool:
+    """Whether a further frame is of the same term, as OBO 1.4 combines frames of one id; one of another name is not."""
+    names = [clause.name.strip() for clause in frame if clause.raw_tag() == "name"]
+    if names and term.labels and names != term.labels:
+        reading.reject(
+            "an id that occurred before, with another name",
+            path=path,
+            line=line,
+            text=term.term_id,
+            field="id",
+            expected=f"the name {term.labels[0]}" + ("" if term.line is None else f", as in line {term.line}"),
+            found=names[0],
+            fix="give both frames one name, or one of them another id",
+        )
+        return False
+    if names:
+        term.labels = []  # they are told again
+    reading.note("further frames of a term, combined with its first", 1)
+    return True
+
+
+def _with_namespace(term: OntologyTerm, header: _Header) -> OntologyTerm:
+    """The term, in the header's namespace if it has none."""
+    if header.namespace and not term.semantic_types:
+        term.semantic_types.append(header.namespace)
+    return term
 
 
 class _Header:
@@ -186,10 +222,9 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
             type_of_synonym = "" if synonym.type is None else _unescaped(synonym.type)
             term.synonyms.append(Synonym(synonym.desc.strip(), synonym_type(scopes[synonym.scope], type_of_synonym)))
     elif tag == "def":
-        if term.definition:
-            reading.note("second and further definitions of a term, left out", 1)
-        else:
-            term.definition = clause.definition.strip()
+        definition = clause.definition.strip()
+        reading.note("second and further definitions of a term, left out", term.definition not in {"", definition})
+        term.definition = term.definition or definition
     elif tag == "namespace":
         term.semantic_types = [_unescaped(clause.namespace)]
     elif tag == "is_obsolete":

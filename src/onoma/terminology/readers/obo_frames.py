@@ -66,6 +66,15 @@ def _without_bad(part: Part, bad: dict[int, tuple[bytes, str]], reading: Reading
     return part
 
 
+def repeated_ids(file: SourceFile, reading: Reading) -> set[str]:
+    """Ids that several frames of the file have, whatever frames they are."""
+    seen, repeated = set[bytes](), set[bytes]()
+    for block in read_blocks(file, Reading(encoding=reading.encoding)):
+        for found in _ID_BYTES.findall(block.data):
+            (repeated if found in seen else seen).add(found)
+    return {_ESCAPE.sub(r"\1", found.decode("utf-8", "replace")) for found in repeated}
+
+
 def frames(part: Part, reading: Reading) -> Iterator[Any]:
     """The header, if it is here, and each frame that is OBO; the others are rejected."""
     import fastobo
@@ -335,6 +344,7 @@ _WITH_REFERENCES = re.compile(r'(\s*(?:def|synonym):\s*"(?:[^"\\]|\\.)*"[^\[{]*?
 _NAMESPACE = re.compile(r"(\s*(?:default-)?namespace:\s*)([^!{]*[^!{\s])")
 _TRUTH = re.compile(r"\s*is_obsolete:\s*(?i:true|false)\b")
 _ID = re.compile(r"id:\s*(\S+)")
+_ID_BYTES = re.compile(rb"^[ \t]*id:[ \t]*(\S+)", re.M)
 _GOES_ON = re.compile(r"(?<!\\)(?:\\\\)*\\$")
 """A line that goes on in the next one."""
 _TEXT = re.compile(r'\s*(?:name:.*|(?:synonym|def):\s*"(?:[^"\\]|\\.)*")')
