@@ -669,6 +669,28 @@ def test_a_frame_with_a_line_that_is_no_text_is_left_out_as_a_whole(tmp_path: Pa
         import_terminology("obo", tmp_path / "x.obo", tmp_path / "strict")
 
 
+@pytest.mark.parametrize(
+    "parent",
+    [
+        "oboInOwl:ObsoleteClass",
+        "ObsoleteClass",
+        "http://www.geneontology.org/formats/oboInOwl#ObsoleteClass ! obsolete",
+    ],
+)
+def test_the_parent_of_what_is_obsolete_in_old_releases(parent: str, tmp_path: Path) -> None:
+    body = (
+        term(parent.partition(" ")[0], "name: Obsolete Class")
+        + term("X:1", "name: a", f"is_a: {parent}", "is_obsolete: false")
+        + term("X:2", "name: b", "is_a: X:ObsoleteClass")
+        + term("X:ObsoleteClass", "name: c")
+    )
+    terminology, _ = read(tmp_path, body)
+    concepts = terminology.concepts().collect()
+    assert concepts["concept_id"].to_list() == ["X:1", "X:2", "X:ObsoleteClass"]
+    assert concepts["status"].to_list() == ["obsolete", "active", "active"]
+    assert terminology.n_relations == 1
+
+
 def test_several_successors_are_choices_and_one_said_twice_is_the_successor(tmp_path: Path) -> None:
     body = (
         term("X:1", "name: a", "alt_id: X:3")

@@ -64,6 +64,7 @@ NAMESPACES: Mapping[str, str] = MappingProxyType(
 )
 """IRIs of ontologies outside the OBO library, and of what MONDO and others refer to, by the prefix in OBO files."""
 
+_OBSOLETE_CLASS = {f"{begin}ObsoleteClass" for begin in (OBO_IN_OWL, "oboInOwl:", "oio:", "")}
 _OBO_CODE = re.compile(
     r"http://purl\.obolibrary\.org/obo/(?:([A-Za-z][A-Za-z0-9.\-_]*)_(\d+)|([A-Za-z][A-Za-z0-9.\-]*)_([^\s/#]+))"
 )
@@ -113,6 +114,18 @@ def by_http(iri: str) -> str:
         'http://www.w3.org/2004/02/skos/core#altLabel'
     """
     return f"http:{iri.removeprefix('https:')}" if iri.startswith("https:") else iri
+
+
+def is_obsolete_class(written: str) -> bool:
+    """Whether an IRI, or an id in OBO, is the parent of obsolete classes (before 2011, and long after in EFO).
+
+    Example:
+        >>> is_obsolete_class("https://www.geneontology.org/formats/oboInOwl#ObsoleteClass")
+        True
+        >>> is_obsolete_class("oboInOwl:ObsoleteClass"), is_obsolete_class("EFO:ObsoleteClass")
+        (True, False)
+    """
+    return by_http(written) in _OBSOLETE_CLASS
 
 
 def code_maker(iri_prefixes: tuple[str, ...] = ()) -> Callable[[str], str]:

@@ -9,7 +9,7 @@ synonym                a name of term type "exact_synonym", "broad_synonym", ...
                        (OBO 1.2 allows that) counts as RELATED. The older tags of OBO 1.2 mean the same as today's:
                        exact_synonym, narrow_synonym, ..., xref_analog, xref_unknown, use_term (consider)
 alt_id                 an obsolete concept without names, replaced by the term (it was merged into it)
-is_obsolete            status "obsolete"
+is_obsolete            status "obsolete", as has an is_a to oboInOwl:ObsoleteClass (in old releases)
 replaced_by            ``replaced_by``, as does ``property_value: IAO:0100001`` (term replaced by). Several that do not
                        lead to one concept are choices, each a relation "consider", and counted (if all are outside
                        the file, the first is taken)
@@ -54,7 +54,14 @@ from onoma.files.byte_order_marks import without_byte_order_mark
 from onoma.files.reading import Reading
 from onoma.files.text_files import only_file, read_bytes
 from onoma.terminology.assembly import SourceTables
-from onoma.terminology.iris import code_maker, mapping_relation, relation_name, scope_of_values, synonym_type
+from onoma.terminology.iris import (
+    code_maker,
+    is_obsolete_class,
+    mapping_relation,
+    relation_name,
+    scope_of_values,
+    synonym_type,
+)
 from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.obo_frames import BEGINNING, frames, id_lines, parts, repeated_ids
 from onoma.terminology.readers.ontology import (
@@ -135,7 +142,7 @@ def _terms(
             if not isinstance(frame, fastobo.term.TermFrame):
                 continue
             written, term_id = _unescaped(frame.id), _code(frame.id)
-            if not wanted.keep(term_id):
+            if is_obsolete_class(written) or not wanted.keep(term_id):
                 continue
             numbers = line_of.get(written, [])
             line = numbers.pop(0) if len(numbers) > 1 else (numbers[0] if numbers else None)
@@ -228,11 +235,13 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
     elif tag == "namespace":
         term.semantic_types = [_unescaped(clause.namespace)]
     elif tag == "is_obsolete":
-        term.is_obsolete = clause.obsolete
+        term.is_obsolete |= clause.obsolete
     elif tag == "alt_id":
         term.alternative_ids.append(_code(clause.alt_id))
     elif tag == "replaced_by":
         term.replaced_by.append(_code(clause.term))
+    elif tag == "is_a" and is_obsolete_class(_unescaped(clause.term)):
+        term.is_obsolete = True
     elif tag in {"is_a", "relationship"} and not _holds(clause):
         reading.note(_HOLDS_NOT, 1)
     elif tag in {"is_a", "consider"}:

@@ -62,6 +62,7 @@ from onoma.terminology.assembly import SourceTables
 from onoma.terminology.iris import (
     by_http,
     code_maker,
+    is_obsolete_class,
     mapping_relation,
     own_namespaces,
     relation_name,
@@ -86,7 +87,6 @@ from onoma.terminology.readers.ontology import (
 )
 from onoma.terminology.readers.owl_statements import (
     KIND_OF,
-    OBSOLETE_CLASS,
     OWL,
     RDFS,
     STATEMENTS,
@@ -275,7 +275,7 @@ class _Ontology:
         elif value.startswith("_:"):
             if kind == "is_a":
                 self._reading.note("class expressions that say no relation between two classes, left out", 1)
-        elif kind == "is_a" and by_http(value) == OBSOLETE_CLASS:
+        elif kind == "is_a" and is_obsolete_class(value):
             term.is_obsolete = True
         elif kind == "namespace":
             term.semantic_types.append(value)
@@ -291,7 +291,7 @@ class _Ontology:
     def _finished(self, gathered: _Gathered) -> Iterator[OntologyTerm]:
         term = gathered.term
         iri = by_http(gathered.iri)
-        if iri.startswith((OWL, RDFS)) or iri == OBSOLETE_CLASS:
+        if iri.startswith((OWL, RDFS)) or is_obsolete_class(iri):
             return
         if not self._wanted.keep(term.term_id):
             return

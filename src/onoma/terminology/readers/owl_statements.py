@@ -28,8 +28,6 @@ _EFO = "http://www.ebi.ac.uk/efo/"
 _NCIT = "http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl#"
 _IMPORTS = OWL + "imports"
 _DEPRECATED_CLASS = OWL + "DeprecatedClass"
-OBSOLETE_CLASS = OBO_IN_OWL + "ObsoleteClass"
-"""The parent of what is obsolete, as the OBO formats were written in OWL before 2011, and EFO long after."""
 _ONTOLOGIES = {OWL + "Ontology", SKOS + "ConceptScheme"}
 _DUBLIN_CORE = ("http://purl.org/dc/terms/", "http://purl.org/dc/elements/1.1/")
 _CLASSES = {OWL + "Class", RDFS + "Class", SKOS + "Concept", _DEPRECATED_CLASS}
