@@ -158,9 +158,26 @@ def test_settings_hold_where_they_say_nothing(tmp_path: Path) -> None:
     changed(base / "tokenizer_config.json", tokenizer_class="BertTokenizer")
     expected = transformers.AutoTokenizer.from_pretrained(str(base))("FEVER of 38.5")["input_ids"]
     assert load_tokenizer(base).encode("FEVER of 38.5").ids == expected == as_trained
-    (base / "tokenizer_config.json").unlink()  # as in a reranker's folder
     alone = Tokenizer.from_str(json.dumps(rules)).encode("FEVER of 38.5").ids
-    assert load_tokenizer(base).encode("FEVER of 38.5").ids == alone != expected
+    assert (
+        load_tokenizer(base, alone=True).encode("FEVER of 38.5").ids == alone != expected
+    )  # as in a reranker's folder
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "electra", "roberta"])
+def test_without_settings_of_a_tokeniser_it_is_as_for_transformers(family: str, tmp_path: Path) -> None:
+    """They lower the case of a BERT whose tokenizer.json keeps it."""
+    base = write_tiny(tmp_path / "base", family)
+    rules = json.loads((base / "tokenizer.json").read_text())
+    if rules["normalizer"] is not None:
+        rules["normalizer"]["lowercase"] = False
+        (base / "tokenizer.json").write_text(json.dumps(rules))
+    (base / "tokenizer_config.json").unlink()
+    names = ["Heart ATTACK", "\u00e9 \u00c9", "fever"]
+    expected = transformers.AutoTokenizer.from_pretrained(str(base))(names)["input_ids"]
+    assert [row.ids for row in load_tokenizer(base).encode_batch(names)] == expected
+    save_encoder(load_packed(base), tmp_path / "saved")
+    assert transformers.AutoTokenizer.from_pretrained(str(tmp_path / "saved"))(names)["input_ids"] == expected
 
 
 @pytest.mark.parametrize("kind", ["BertTokenizer", "RobertaTokenizer"])

@@ -223,7 +223,7 @@ def read_about(folder: Path) -> CrossEncoderAbout:
 def pair_tokeniser(folder: Path, about: CrossEncoderAbout, *, prepare: Callable[[str], str]) -> PairTokeniser:
     """The tokeniser of a folder's pairs."""
     return PairTokeniser(
-        load_tokenizer(folder / MODEL_FOLDER),
+        load_tokenizer(folder / MODEL_FOLDER, alone=True),
         max_tokens=about.max_tokens,
         max_name_tokens=about.max_name_tokens,
         marks=about.contexts,

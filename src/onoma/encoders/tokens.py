@@ -39,13 +39,16 @@ _IN_NO_VOCABULARY = "\U00013000"
 """A hieroglyph: a letter, which no tokeniser leaves out as a mark or control character."""
 
 
-def load_tokenizer(folder: Path) -> Tokenizer:
+def load_tokenizer(folder: Path, *, alone: bool = False) -> Tokenizer:
     """The tokeniser of a model folder, without truncation or padding.
 
-    Reads ``tokenizer.json``, and as transformers do, follows ``tokenizer_config.json`` where the two contradict each
-    other, also in what the latter leaves unsaid. Without it, as in a reranker's folder, ``tokenizer.json`` holds alone.
-    An older folder without the former (``vocab.txt``, ``sentencepiece.bpe.model``) is converted by transformers, which
-    must then be installed.
+    Reads ``tokenizer.json``. Where ``tokenizer_config.json`` contradicts it, the latter holds, also in what it leaves
+    unsaid and where it is missing, as in transformers. An older folder without ``tokenizer.json`` (``vocab.txt``,
+    ``sentencepiece.bpe.model``) is converted by transformers, which must then be installed.
+
+    Args:
+        folder: With ``config.json``.
+        alone: ``tokenizer.json`` holds whatever else there is, as in a reranker's folder.
 
     Raises:
         InputError: there is no tokeniser, it is not readable, fails at what it does not know, or the two files put
@@ -63,9 +66,9 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     configured = folder / "tokenizer_config.json"
-    if file.is_file() and configured.is_file():
+    if file.is_file() and not alone:
         try:
-            _follow(tokenizer, read_json(configured), folder)
+            _follow(tokenizer, read_json(configured, missing_is_empty=True), folder)
         except (AttributeError, TypeError) as error:
             raise InputError(f"these are no settings of a tokeniser ({error})", path=configured) from None
     try:
