@@ -83,6 +83,8 @@ def test_explanations(place: Path) -> None:
     told = run("link", place / "linker", "the colds", "COLD", "--explain", "-k", "2")
     for words in ("the mention is a name of it", "near miss", "fused: reciprocal ranks", "cosines dense", "dense 1."):
         assert words in told
+    explained = [Linker.open(place / "linker").explain(mention, top_k=2) for mention in ("the colds", "COLD")]
+    assert [line.rstrip() for line in told.splitlines()] == [*"\n\n".join(map(str, explained)).splitlines(), ""]
     (line,) = run("link", place / "linker", "COLD", "--explain", "--json").splitlines()
     record = json.loads(line)
     assert record["links"][0]["contributions"] == {"exact": 1.0}

@@ -287,6 +287,7 @@ def test_explanations_say_what_was_read_and_where_it_is_defined(linker: Linker) 
     assert list(explained.parts) == [
         linker.explain(part, top_k=1, near_misses=1) for part in ("colorectal cancer", "diabetes mellitus")
     ]
+    assert str(explained) == f"colorectal cancer and DM: {explained.outcome}\n" + "\n\n".join(map(str, explained.parts))
     with pytest.raises(InputError, match="near misses"):
         preparing.explain("DM", near_misses=-1)
 

@@ -15,6 +15,7 @@ from onoma.benchmarks.abstention import AbstentionResult
 from onoma.benchmarks.metrics import Accuracy
 from onoma.benchmarks.parts import WRITTEN_AS, accuracy_as_json, n_queries_of, part_as_json
 from onoma.linking import Filters
+from onoma.plain_tables import aligned
 from onoma.quantities import quantity
 from onoma.terminology.diffing import shortened
 
@@ -208,10 +209,7 @@ class BenchmarkResult:
             (f"{what} ({n_queries_of(part):,})", *(str(part.get(k, "-")) for k in self.accuracy))
             for what, part in parts
         ]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        table = "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-        )
+        table = aligned(rows)
         tuned = None if self.abstention is None else self.abstention.as_tuned
         withheld = "" if tuned is None else f"\nas the linker was tuned, {tuned.in_words(self.clusters)}"
         nil = f" and {self.n_nil:,} of no concept" if self.n_nil else ""

@@ -33,15 +33,12 @@ from onoma.quantities import quantity
 
 if TYPE_CHECKING:
     from onoma.linking import Explanation, Link, Linker
-    from onoma.linking.explanation import Reason
     from onoma.linking.mentions import PreparedMention
 
 
 _STDIN = Path("standard input")
 _PART_BYTES = 1 << 12
 """Of standard input, at most: some hundred mentions."""
-_SHOWN_CHARACTERS = 300
-"""Of a mention, where a person reads it."""
 _Mention = tuple[str, str | None]
 """A mention and its context."""
 
@@ -213,6 +210,7 @@ def _record(mention: PreparedMention, links: Sequence[Link]) -> dict[str, Any]:
 
 def _table(mentions: Sequence[PreparedMention], found: Sequence[Sequence[Link]]) -> None:
     from onoma.cli import show
+    from onoma.linking.explanation_text import cut
 
     shown = {
         "mention": True,
@@ -225,12 +223,12 @@ def _table(mentions: Sequence[PreparedMention], found: Sequence[Sequence[Link]])
     }
     rows: list[list[str]] = []
     for mention, links in zip(mentions, found, strict=True):
-        said = _shown(mention.original)
+        said = cut(mention.original)
         for read, of_part in mention.by_part(links):
-            read_as = _shown(read or "")
+            read_as = cut(read or "")
             for link in of_part:
                 confidence = "" if link.confidence is None else f"{link.confidence:.3f}"
-                names = [_shown(link.preferred_name), _shown(link.matched_name)]
+                names = [cut(link.preferred_name), cut(link.matched_name)]
                 about = [link.concept_id, *names, f"{link.score:.3f}", confidence]
                 rows.append([said, read_as if link.rank == 1 else "", *about])
                 said = ""
@@ -241,11 +239,6 @@ def _table(mentions: Sequence[PreparedMention], found: Sequence[Sequence[Link]])
     columns = [name for name, is_shown in shown.items() if is_shown]
     cells = [[cell for cell, is_shown in zip(row, shown.values(), strict=True) if is_shown] for row in rows]
     show.table(columns, cells, numeric=[name for name in ("score", "confidence") if shown[name]], whole=["concept"])
-
-
-def _shown(mention: str) -> str:
-    """A mention or name that would fill the screen, cut."""
-    return mention if len(mention) <= _SHOWN_CHARACTERS else f"{mention[: _SHOWN_CHARACTERS - 1]}…"
 
 
 def _explain(
@@ -268,46 +261,11 @@ def _explain(
 
 def _show(explanation: Explanation) -> None:
     from onoma.cli import show
+    from onoma.linking.explanation_text import NUMERIC_COLUMNS, sections
 
-    show.out.print(show.plain(f"{_shown(explanation.mention)}: {explanation.outcome}"))
-    for part in explanation.parts:
-        _show(part)
-    if explanation.parts:
-        return
-    fused = ""
-    if explanation.weights is not None:
-        shares = ", ".join(f"{weight:.3f} x {search}" for search, weight in explanation.weights.items())
-        fused = f"; fused: {shares}"
-    elif explanation.fusion is not None:
-        fused = f"; fused: {explanation.fusion}"
-    candidates = f" of {quantity(explanation.n_candidates, 'candidate')}" if explanation.n_candidates else ""
-    confidence = "" if explanation.confidence is None else f"; confidence {explanation.confidence:.3f}"
-    stages = f"stages {', '.join(explanation.stages)}{fused}{candidates}{confidence}"
-    show.out.print(show.plain(f"  compared as '{_shown(explanation.text)}'; {stages}"))
-    rows = [_row(reason, "answer") for reason in explanation.links]
-    rows += [_row(reason, "near miss") for reason in explanation.near_misses]
-    columns = ["", "rank", "concept", "preferred name", "matched name", "by", "score", "made of"]
-    if not any(row[-1] for row in rows):
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
-    if rows:
-        show.table(columns, rows, numeric=["rank", "score"], whole=["concept"])
-    show.out.print()
-
-
-def _row(reason: Reason, what: str) -> list[str]:
-    """Cells; the last is blank where the score is that of one search and nothing else."""
-    made_of = " + ".join(f"{name} {part:.3f}" for name, part in reason.contributions.items())
-    cosines = ", ".join(f"{search} {score:.3f}" for search, score in reason.scores.items())
-    ranks = ", ".join(f"{search} {rank}." for search, rank in reason.ranks.items())
-    details = "; ".join(part for part in (f"cosines {cosines}" if cosines else "", ranks) if part)
-    is_plain = reason.contributions == reason.scores and list(reason.scores) == [reason.stage] and not ranks
-    return [
-        what,
-        str(reason.rank),
-        reason.concept_id,
-        _shown(reason.preferred_name),
-        _shown(reason.matched_name) + (" (broad, narrow or related)" if reason.is_other_scope else ""),
-        reason.stage,
-        f"{reason.score:.3f}",
-        "" if is_plain else f"{made_of} ({details})" if details else made_of,
-    ]
+    for lines, rows in sections(explanation):
+        for line in lines:
+            show.out.print(show.plain(line))
+        if rows:
+            show.table(rows[0], rows[1:], numeric=NUMERIC_COLUMNS, whole=["concept"])
+        show.out.print()

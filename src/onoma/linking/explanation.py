@@ -13,6 +13,7 @@ from onoma.linking.answers import NO_ANSWER, Answer
 from onoma.linking.components import Components
 from onoma.linking.confidence_metrics import threshold_in_words
 from onoma.linking.expansion import Expansion
+from onoma.linking.explanation_text import in_words
 from onoma.linking.fusion import contributions, knows_nothing, ranks, without_gaps
 from onoma.linking.mentions import PreparedMention
 from onoma.linking.pipeline import Run
@@ -114,6 +115,10 @@ class Explanation:
     code: str | None = None
     written: str | None = None
     parts: tuple[Explanation, ...] = ()
+
+    def __str__(self) -> str:
+        """What ``onoma link --explain`` shows, in lines as long as they are."""
+        return in_words(self)
 
 
 def explain_mention(
