@@ -120,7 +120,7 @@ def abbreviations(mentions: list[Mention], names: Names) -> dict[str, Any]:
         except UnavailableError as error:
             print(error)
     rows = {}
-    for finder, found in definitions.items():
+    for name, found in definitions.items():
         row = dict.fromkeys(("definitions", "same", "other", "left", "only ours", "named"), 0)
         row["definitions"] = sum(map(len, found.values()))
         for mention, query in single:
@@ -131,7 +131,7 @@ def abbreviations(mentions: list[Mention], names: Names) -> dict[str, Any]:
                 row["same" if ours == theirs else "left" if ours == plain else "other"] += 1
             else:
                 row["only ours"] += ours != plain
-        rows[finder] = row
+        rows[name] = row
     return {
         "mentions": len(single),
         "expanded by BioSyn": sum(_is_expanded(normalise(mention.text, "biosyn"), query) for mention, query in single),

@@ -24,12 +24,19 @@ from rich.console import Console
 from rich.table import Table
 
 from onoma.indexes.pgvector_replacing import replacing_tables
+from onoma.indexes.records import TableKind
+from onoma.indexes.vector_store import VectorPrecision
 from onoma.linking import Linker, build_linker
 from onoma.linking.known_vectors import KnownVectors
 from onoma.linking.settings import SEARCHES
 from postgres_server import private_server
 
-INDEXES = (("pgvector", "fp32"), ("pgvector", "fp16"), ("pgvector-hnsw", "fp32"), ("pgvector-hnsw", "fp16"))
+INDEXES: tuple[tuple[TableKind, VectorPrecision], ...] = (
+    ("pgvector", "fp32"),
+    ("pgvector", "fp16"),
+    ("pgvector-hnsw", "fp32"),
+    ("pgvector-hnsw", "fp16"),
+)
 
 
 def main() -> None:
@@ -66,7 +73,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def built(
-    options: argparse.Namespace, linker: Linker, database: str, index: str, precision: str
+    options: argparse.Namespace, linker: Linker, database: str, index: TableKind, precision: VectorPrecision
 ) -> Iterator[tuple[Linker, float]]:
     """The same linker over PostgreSQL, but for prior and reranker, and the seconds that building it took.
 

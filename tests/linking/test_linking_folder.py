@@ -22,6 +22,8 @@ from onoma.artifacts import MANIFEST_NAME, read_manifest, verify_artifact
 from onoma.encoders import export_encoder, kept_parts, open_encoder
 from onoma.errors import ConfigError, DamagedArtifactError, FormatVersionError, NotAnArtifactError
 from onoma.indexes import SignBitIndex
+from onoma.indexes.records import IndexKind
+from onoma.indexes.vector_store import VectorPrecision
 from onoma.linking import Linker, add_reranker, build_linker
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.folder import fingerprint, fingerprint_of_folder
@@ -66,7 +68,7 @@ def test_a_linker_that_is_replaced_while_it_is_opened_is_all_of_the_new_one(
 
 @pytest.mark.parametrize("kind", ["exact", "sign-bits", "approximate"])
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
-def test_indexes_and_precisions(place: Path, tmp_path: Path, kind: str, precision: str) -> None:
+def test_indexes_and_precisions(place: Path, tmp_path: Path, kind: IndexKind, precision: VectorPrecision) -> None:
     linker = build_linker(
         place / "t", place / "letters", tmp_path / "linker", index=kind, vectors=precision, sparse=True
     )
@@ -88,9 +90,9 @@ def test_indexes_and_precisions(place: Path, tmp_path: Path, kind: str, precisio
 
 def test_what_there_is_not(place: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="Did you mean 'sign-bits'"):
-        build_linker(place / "t", place / "letters", tmp_path / "linker", index="sign-bit")
+        build_linker(place / "t", place / "letters", tmp_path / "linker", index="sign-bit")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="precision"):
-        build_linker(place / "t", place / "letters", tmp_path / "linker", vectors="fp8")
+        build_linker(place / "t", place / "letters", tmp_path / "linker", vectors="fp8")  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -230,7 +232,7 @@ def test_a_system_that_lets_no_file_be_read_is_not_told_as_damage(
 
 
 @pytest.mark.parametrize("kind", ["exact", "sign-bits", "approximate"])
-def test_a_damaged_vector_is_refused_when_it_is_read(place: Path, tmp_path: Path, kind: str) -> None:
+def test_a_damaged_vector_is_refused_when_it_is_read(place: Path, tmp_path: Path, kind: IndexKind) -> None:
     """Of a large file, opening sees a sample only."""
     linker = build_linker(place / "t", place / "letters", tmp_path / "linker", index=kind, stages=["dense"])
     row, text = 1, list(linker.dictionary.texts)[1]
@@ -359,7 +361,7 @@ def test_a_build_that_was_killed_goes_on(place: Path, tmp_path: Path, monkeypatc
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux tells what is mapped")
 @pytest.mark.parametrize("kind", ["exact", "sign-bits"])
-def test_what_grows_with_the_names_is_mapped_and_shared(place: Path, tmp_path: Path, kind: str) -> None:
+def test_what_grows_with_the_names_is_mapped_and_shared(place: Path, tmp_path: Path, kind: IndexKind) -> None:
     """Processes that open one folder have it in memory once: pages of its files, and of vectors none of their own."""
     build_linker(place / "t", place / "letters", tmp_path / "linker", index=kind, sparse=True)
     code = """if True:

@@ -12,6 +12,7 @@ from linking_data import write_letter_encoder
 
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Linker, LinkerSettings, add_reranker, build_linker
+from onoma.linking.abbreviations import Finder
 from onoma.linking.expansion import AbbreviationTable, Expansion, expand
 from onoma.linking.links import checked_mentions
 from onoma.linking.mentions import Preparation, PreparedMention
@@ -23,7 +24,7 @@ from tiny_rerankers import write_reranker
 
 DOCUMENT = "Duchenne muscular dystrophy (DMD) and Becker muscular dystrophy (BMD) are not multiple sclerosis (MS)."
 TABLE = AbbreviationTable({"MS": "mitral stenosis", "MI": "myocardial infarction"}, {"HD": ("a", "b")})
-FINDER = "schwartz-hearst"
+FINDER: Finder = "schwartz-hearst"
 
 
 def texts(prepared: list[PreparedMention]) -> list[str]:
@@ -141,7 +142,7 @@ def test_half_a_character_is_told_by_its_place() -> None:
 
 def test_refused() -> None:
     with pytest.raises(ConfigError, match="schwartz-hearst"):
-        Preparation(finder="schwarz-hearst")
+        Preparation(finder="schwarz-hearst")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="spelling is True or False; found 'no'"):
         Preparation(spelling="no")  # type: ignore[arg-type]
     wrong: Any = 1

@@ -17,6 +17,7 @@ from linking_data import write_letter_linker
 
 from onoma.encoders import open_encoder
 from onoma.errors import ConfigError, InputError
+from onoma.indexes.vector_store import VectorPrecision
 from onoma.linking import Linker, LinkerSettings, Reranker, build_linker, pipeline
 from onoma.terminology import normalise
 from tiny import make_terminology
@@ -388,7 +389,9 @@ def test_options_of_a_search_that_there_is_not(place: Path, tmp_path: Path, opti
 
 
 @pytest.mark.parametrize("precision", ["fp16", "int8"])
-def test_no_score_is_above_1_though_a_rounded_vector_is_longer(place: Path, tmp_path: Path, precision: str) -> None:
+def test_no_score_is_above_1_though_a_rounded_vector_is_longer(
+    place: Path, tmp_path: Path, precision: VectorPrecision
+) -> None:
     """The vectors of "type 1 diabetes" and "type-1 diabetes" are equal: what look-up found would else come second."""
     linker = build_linker(place / "t", place / "letters", tmp_path / "linker", sparse=True, vectors=precision)
     for stages in (["dense"], ["exact", "dense"], ["dense", "sparse"]):

@@ -26,6 +26,7 @@ from onoma.errors import (
     InputError,
     MismatchError,
 )
+from onoma.indexes.vector_store import VectorPrecision
 from onoma.linking import Linker, build_linker, updating
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.updating import check_terminology, is_current, update_linker
@@ -218,7 +219,7 @@ class StoppedLater(Counting):
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
 def test_a_stopped_update_encodes_only_the_rest(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: VectorPrecision
 ) -> None:
     monkeypatch.setattr(kept_parts, "PART_NAMES", 3)
     make_terminology(tmp_path / "new", {"D2": ["Cold"], "N": [f"name {letter}" for letter in "abcdefghij"]})

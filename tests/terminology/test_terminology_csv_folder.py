@@ -7,6 +7,7 @@ import shutil
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sample_tables import CSV_FOLDER, csv_text, write_csv_folder
@@ -18,7 +19,7 @@ from onoma.terminology import Terminology, export_terminology, import_terminolog
 
 
 def read(
-    tmp_path: Path, source: Path | None = None, on_error: str = "strict", changes: Mapping[str, str] | None = None
+    tmp_path: Path, source: Path | None = None, on_error: Any = "strict", changes: Mapping[str, str] | None = None
 ) -> str:
     folder = tmp_path / "in"
     folder.mkdir(exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -17,7 +18,7 @@ CHEMICAL_FIELDS = ["ChemicalName", "ChemicalID", "CasRN", "PubChemCID", "PubChem
                    "CTDCuratedSynonyms"]  # fmt: skip
 
 
-def read(tmp_path: Path, name: str, text: str, on_error: str = "strict") -> ImportReport:
+def read(tmp_path: Path, name: str, text: str, on_error: Any = "strict") -> ImportReport:
     (tmp_path / name).write_bytes(text.encode())
     return import_terminology("ctd", tmp_path / name, tmp_path / "out", on_error=on_error, overwrite=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,7 @@ from onoma.terminology.languages import SHORT_CODES, tidy_language
 COLUMNS = {"id": "id", "name": "label,aliases"}
 
 
-def read(tmp_path: Path, text: str, on_error: str = "strict", name: str = "x.jsonl", **options: str) -> ImportReport:
+def read(tmp_path: Path, text: str, on_error: Any = "strict", name: str = "x.jsonl", **options: str) -> ImportReport:
     (tmp_path / name).write_bytes(text.encode())
     return import_terminology(
         "table", tmp_path / name, tmp_path / "out", on_error=on_error, overwrite=True, options={**COLUMNS, **options}

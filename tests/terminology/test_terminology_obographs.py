@@ -17,7 +17,7 @@ from importing import imported
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
 from onoma.files.json_stream import json_values
-from onoma.files.reading import Reading
+from onoma.files.reading import OnError, Reading
 from onoma.terminology import ImportReport, Terminology, import_terminology
 
 OBO = "http://purl.obolibrary.org/obo/"
@@ -345,7 +345,7 @@ SMALL = json.dumps(
     is_gzip=st.booleans(),
 )
 def test_whatever_stands_there(
-    start: int, length: int, text: str, on_error: str, is_gzip: bool, tmp_path_factory: pytest.TempPathFactory
+    start: int, length: int, text: str, on_error: OnError, is_gzip: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("fuzz")
     data = (SMALL[:start] + text + SMALL[start + length :]).encode("utf-8", "surrogatepass")

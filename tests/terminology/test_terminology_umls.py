@@ -11,6 +11,7 @@ from importing import imported
 from sample_rrf import write_umls
 
 from onoma.errors import ConfigError, InputError
+from onoma.files.reading import OnError
 from onoma.linking import build_linker
 from onoma.terminology import ImportReport, Terminology, import_terminology
 
@@ -280,7 +281,7 @@ def test_bad_row_far_into_the_file(tmp_path: Path) -> None:
     on_error=st.sampled_from(["strict", "skip"]),
 )
 def test_whatever_stands_there(
-    data: list[bytes], name: str, on_error: str, tmp_path_factory: pytest.TempPathFactory
+    data: list[bytes], name: str, on_error: OnError, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     tmp_path = tmp_path_factory.mktemp("fuzz")
     write_umls(tmp_path)

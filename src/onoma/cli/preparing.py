@@ -10,6 +10,7 @@ import typer
 from onoma.quantities import quantity
 
 if TYPE_CHECKING:
+    from onoma.linking.abbreviations import Finder
     from onoma.linking.mentions import Preparation
 
 Abbreviations = Annotated[
@@ -66,7 +67,7 @@ Codes = Annotated[
 
 
 def preparation(
-    abbreviations: Path | None, expand: str | None, *, composites: bool, spelling: bool, strengths: bool, codes: bool
+    abbreviations: Path | None, expand: Finder | None, *, composites: bool, spelling: bool, strengths: bool, codes: bool
 ) -> Preparation:
     """What the options ask for; says which short forms of the table have several long forms.
 

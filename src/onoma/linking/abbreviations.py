@@ -23,7 +23,7 @@ import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from onoma.errors import UnavailableError, missing_extra, one_of
 
@@ -99,7 +99,9 @@ def find_abbreviations_ab3p(document: str) -> dict[str, str]:
     return _most_frequent((one_line(pair.short_form), one_line(pair.long_form)) for pair in found)
 
 
-FINDERS: Mapping[str, Callable[[str], dict[str, str]]] = MappingProxyType(
+Finder: TypeAlias = Literal["schwartz-hearst", "ab3p"]
+"""Names of `FINDERS`."""
+FINDERS: Mapping[Finder, Callable[[str], dict[str, str]]] = MappingProxyType(
     {"schwartz-hearst": find_abbreviations, "ab3p": find_abbreviations_ab3p}
 )
 """What finds the definitions of a document, by name."""

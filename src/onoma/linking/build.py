@@ -39,7 +39,8 @@ from onoma.indexes.ngram_keys import checked_ngrams
 from onoma.indexes.opening import build_index, check_kind
 from onoma.indexes.pgvector_folder import is_table_kind, prepare_table
 from onoma.indexes.pgvector_replacing import drop_unfinished, replacing_tables
-from onoma.indexes.records import TableKind
+from onoma.indexes.records import IndexKind, TableKind
+from onoma.indexes.vector_store import VectorPrecision
 from onoma.linking.dictionary_building import collect_entries, dictionary_of
 from onoma.linking.facts_collecting import collect_facts
 from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_FOLDER
@@ -67,8 +68,8 @@ def build_linker(
     out: str | Path,
     *,
     normalisation: str | None = None,
-    index: str = "exact",
-    vectors: str = "fp32",
+    index: IndexKind | TableKind = "exact",
+    vectors: VectorPrecision = "fp32",
     sparse: bool = False,
     ngrams: tuple[int, int] = BIOSYN_NGRAMS,
     stages: Iterable[str] | None = None,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from onoma.encoders.cross_encoder_tokens import END_MARK, START_MARK
 from onoma.errors import ConfigError, InputError, check_several
-from onoma.linking.abbreviations import finder_named
+from onoma.linking.abbreviations import Finder, finder_named
 from onoma.linking.composites import split_composite
 from onoma.linking.expansion import AbbreviationTable, Expansion, expand_with_trace
 from onoma.linking.links import Link, check_text, checked_mentions
@@ -87,7 +87,7 @@ class Preparation:
     """
 
     table: AbbreviationTable | None = None
-    finder: str | None = None
+    finder: Finder | None = None
     composites: bool = False
     spelling: bool = False
     strengths: bool = False

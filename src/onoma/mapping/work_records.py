@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from onoma.linking.abbreviations import Finder
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -42,7 +44,7 @@ class Settings:
     top_k: int
     answer_prefix: str
     abbreviations: str | None
-    finder: str | None
+    finder: Finder | None
     composites: bool
     spelling: bool
     strengths: bool

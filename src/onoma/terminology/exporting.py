@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import cast, get_args
+from typing import get_args
 
 import polars as pl
 
@@ -115,7 +115,7 @@ def export_terminology(
     format: str,
     out: str | Path,
     *,
-    on_error: str = "strict",
+    on_error: OnError = "strict",
     overwrite: bool = False,
 ) -> ExportReport:
     """Write a terminology in some format.
@@ -145,7 +145,7 @@ def export_terminology(
         ensure_plain_name(out)
         ensure_file_writable(out, overwrite=overwrite)
     opened = as_terminology(terminology)
-    writing = Writing(opened.path, cast(OnError, on_error), origins=origins_of(opened.manifest.config))
+    writing = Writing(opened.path, on_error, origins=origins_of(opened.manifest.config))
 
     def write(aside: Path) -> Content:
         written = chosen.write(_checked(Content.of(opened), writing), aside, writing)

@@ -75,7 +75,7 @@ def import_terminology(
     source: str | Path,
     out: str | Path,
     *,
-    on_error: str = "strict",
+    on_error: OnError = "strict",
     overwrite: bool = False,
     options: Mapping[str, object] | None = None,
     licence: str | None = None,

@@ -113,7 +113,7 @@ def merge_terminologies(
     out: str | Path,
     *,
     join_by_cross_references: Sequence[str] = (),
-    match_codes: str = "prefixes",
+    match_codes: MatchCodes = "prefixes",
     prefixes: Mapping[str, str] | None = None,
     vocabularies: Mapping[str, str] | None = None,
     overwrite: bool = False,
