@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 import unicodedata
 from collections import Counter
 from pathlib import Path
@@ -226,3 +229,27 @@ def test_the_tokeniser_is_the_one_that_was_opened(tmp_path: Path) -> None:
     linker = build_linker(terminology, tmp_path / "letters", tmp_path / "l").preparing(Preparation(spelling=True))
     shutil.rmtree(tmp_path / "l")
     assert linker.prepare(["heart attak"])[0].parts == ("heart attack",)
+
+
+_FORKED_AFTER_POLARS = """
+import os, signal, sys
+import polars as pl
+from onoma.linking import Linker
+from onoma.linking.mentions import Preparation
+pl.DataFrame({"a": range(100_000)}).group_by("a").len()  # polars has threads from now on
+linker = Linker.open(sys.argv[1]).preparing(Preparation(spelling=True))
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    ((link,),) = linker.only(languages="en").link(["heart attak"], top_k=1)
+    os._exit(0 if link.read_as == "heart attack" else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_corrects_under_filters_though_polars_worked_before(tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {"D1": ["heart attack"], "D2": ["panic attack"]})
+    build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
+    command = [sys.executable, "-c", _FORKED_AFTER_POLARS, str(tmp_path / "linker")]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +35,7 @@ MIN_CAPITALS = 7
 """The same for words in capitals."""
 _WORD = re.compile(r"(?<![\u0300-\u036f])\b[^\W\d_]+\b(?![\u0300-\u036f])")
 """Words whose letters are whole: one that takes an accent as a character of its own even when composed is left."""
-_WORDS_OF_NAMES = r"\b\p{Ll}+\b"
+_WORDS_OF_NAMES = rf"\b\p{{Ll}}{{{MIN_LETTERS - 1},}}\b"
 """Of names in lower case; it has only words of scripts with a case."""
 _WORDS = "words"
 WORDS_FILES = "words."
@@ -80,15 +80,16 @@ class NameWords:
         Raises:
             InputError: ``names`` is one string.
         """
-        import polars as pl  # who opens a linker has its words already
+        # Who opens a linker has its words already. Of polars only what needs none of its threads, which a process that
+        # was forked waits for without end.
+        import polars as pl
 
         check_several(names, "names")
         counter: Counter[str] = Counter()
         left = iter(names)
         while some := list(islice(left, _NAMES_AT_ONCE)):
             texts = pl.Series("word", some, pl.String).str.normalize("NFC").str.to_lowercase()
-            found = texts.str.extract_all(_WORDS_OF_NAMES).list.unique().explode().value_counts()
-            counter.update(dict(found.filter(pl.col("word").str.len_chars() >= MIN_LETTERS - 1).iter_rows()))
+            counter.update(chain.from_iterable(map(set, texts.str.extract_all(_WORDS_OF_NAMES).to_list())))
         words = sorted(counter)
         return cls(words, np.array([counter[word] for word in words], np.int64))
 
