@@ -95,12 +95,12 @@ def _shortened(part: str, length: int) -> str:
 
 
 def _added(text: str, word: str, part: str) -> str:
-    """What follows a problem, which may end with a question."""
+    """A part to add to a problem, which may end with a question."""
     return f" {word.capitalize()} {part}" if text.endswith("?") else f"; {word} {part}"
 
 
 def _bare(part: str) -> str:
-    """Without the punctuation that would meet ours."""
+    """The text without punctuation at its end, as more follows."""
     return part.rstrip(" .,;")
 
 
@@ -145,9 +145,9 @@ class ShapeError(OnomaError, ValueError):
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of another library says, for within a sentence of ours: its first line, or its kind.
+    """What an error of another library says, to put into a sentence: its first line, or else its type.
 
-    Of what Pydantic finds the first, behind the field that it is about.
+    For an error of Pydantic: its first finding, after the name of the field.
 
     Example:
         >>> first_line(MemoryError())
@@ -180,15 +180,15 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
 
 def one_of(value: object, known: Iterable[Known], what: str) -> Known:
-    """The known word that a value is.
+    """Return the known word that a value equals.
 
     Args:
         value: As given.
         known: Words to choose from.
-        what: Such a word is.
+        what: What the words are, as in "stage".
 
     Raises:
-        ConfigError: it is none of them.
+        ConfigError: the value is not a known word.
 
     Example:
         >>> one_of("sparce", ["dense", "sparse"], "stage")
@@ -209,8 +209,8 @@ def _visible(text: str) -> str:
 
 
 def check_several(values: object, field: str) -> None:
-    """Refuse one string or path where several are meant, which would be taken apart into its letters, and a table or
-    mapping, which would be taken for its columns' or keys' names.
+    """Refuse a value that is not several: one string or path, whose letters would be taken for values, or a table or
+    mapping, whose names of columns or keys would be taken for them.
 
     Raises:
         InputError: it is one.
@@ -223,10 +223,10 @@ def check_several(values: object, field: str) -> None:
 
 
 def checked_path(value: object) -> Path:
-    """A path as it was given: text or a `Path`; no empty text, which would be the folder of the process.
+    """A path as it was given: text or a `Path`, but no empty text, which would mean the current folder.
 
     Raises:
-        InputError: it is none, as where an environment variable is not set, or a link that leads back to itself.
+        InputError: it is no path (for instance, an environment variable is not set), or a link back to itself.
     """
     if (isinstance(value, PathLike) and isinstance(value.__fspath__(), str)) or (isinstance(value, str) and value):
         path = Path(value)
@@ -237,7 +237,7 @@ def checked_path(value: object) -> Path:
 
 
 def _refuse_circle(path: Path) -> None:
-    """Refuse links that lead round to where they began, of which `Path.resolve` says each Python its own error."""
+    """Refuse links that lead back to themselves: each Python version raises another error for them."""
     try:
         path.stat()
     except OSError as error:

@@ -8,7 +8,7 @@
     README.md                   its card
     adapter_config.json         LoRA only: PEFT's own file, so that ``PeftModel.from_pretrained`` opens the folder
 
-An adapter belongs to the weights it was trained beside, told by their SHA-256, and is loaded on no others.
+An adapter belongs to the weights beside which it was trained, identified by their SHA-256, and is loaded on no others.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class AdapterAbout(BaseModel):
 
 
 def trained_adapter(model: torch.nn.Module) -> Literal["bottleneck", "lora"] | None:
-    """What stands beside the frozen weights of a model that `onoma.training.tuning.tune` prepared; None for others."""
+    """The part beside the frozen weights of a model prepared by `onoma.training.tuning.tune`; None for other models."""
     if has_lora(model):
         return "lora"
     trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -105,8 +105,8 @@ def save_adapter(
     Args:
         encoder: Prepared by `onoma.training.tuning.tune` and trained, or not yet.
         out: The folder to write.
-        name: How to call it; the name of ``out`` if not given.
-        max_tokens: Where names shall be cut; as the encoder says if not given.
+        name: Name of the adapter; unset: the name of ``out``.
+        max_tokens: Length at which names are cut; unset: the encoder's.
         sparse_weight: See `onoma.encoders.folders.EncoderFolder`.
         config: The settings that made it, for the manifest.
         parents: What it was made from.
@@ -325,7 +325,7 @@ def write_model(
     parents: Sequence[Parent],
     seed: int | None,
 ) -> torch.nn.Module:
-    """Write weights and configuration of an encoder, and beside them the adapter it was trained with, if it was.
+    """Write weights and configuration of an encoder, and the adapter that it was trained with, if any.
 
     Returns:
         The Hugging Face model that was written.
@@ -347,8 +347,8 @@ def write_model(
 def write_weights(encoder: PackedEncoder, folder: Path) -> torch.nn.Module:
     """Write weights and configuration of an encoder.
 
-    LoRA is merged first. With bottlenecks inside, ``config.json`` names a family of its own: tools that know nothing
-    of adapters refuse the folder then, where they would leave out the adapters and give other vectors.
+    LoRA is merged first. With bottlenecks inside, ``config.json`` names a family of its own, so that tools which do not
+    know adapters refuse the folder. Otherwise they would leave out the adapters and give other vectors.
 
     Returns:
         The Hugging Face model that was written.

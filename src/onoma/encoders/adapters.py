@@ -1,22 +1,22 @@
-"""Bottleneck adapters: small layers trained inside an encoder whose own weights stay.
+"""Bottleneck adapters: small layers trained inside an encoder whose own weights stay unchanged.
 
-The configuration is the one SapBERT's adapters were trained with, that of MAD-X (Pfeiffer et al. 2020; AdapterHub calls
-it Pfeiffer's, with invertible adapters)::
+The configuration is that of SapBERT's adapters and of MAD-X (Pfeiffer et al. 2020; AdapterHub calls it Pfeiffer's, with
+invertible adapters)::
 
     after each layer's feed-forward block    z = norm(x + f);  y = norm(x + f + up(relu(down(z))))
     after the embeddings, once               a, b = e;  a' = a + F(b);  b' = b + G(a');  e' = a', b'
 
-with x what went into the block, f what came out of it, ``norm`` the encoder's own layer norm, used twice, and F, G
-bottlenecks over half the width. Both parts touch nothing but the input and the output of a layer norm. So a norm is
-replaced by one with an adapter inside, and every family whose layers end in a norm runs them, by its own forward and
-packed. The names of the encoder's own weights do not change.
+Here x is the input of the block, f its output, ``norm`` the encoder's own layer norm (used twice), and F and G are
+bottlenecks over half the width. Both parts only touch the input and the output of a layer norm. So a norm is replaced
+by one with an adapter inside. This works for every family whose layers end in a norm, in its own forward and packed.
+The names of the encoder's own weights do not change.
 
-Parameters for BERT-base: 14,470,272 with reduction 1, which is the 14.47 M and 13.22 % of SapBERT's table 7; 1,190,592
-with reduction 16, which is its 1.09 %. (The 0.60 M printed beside that is half of it, and would be 0.55 %.) The
-coupling's 296,064 are part of both.
+Parameters for BERT-base: 14,470,272 with reduction 1 (14.47 M and 13.22 % in SapBERT's table 7), and 1,190,592 with
+reduction 16 (1.09 % there; the 0.60 M printed beside it is half of that, and would be 0.55 %). Both include the
+coupling's 296,064.
 
-An adapter starts as the identity: ``up`` is zero, so training starts from exactly the encoder that it adapts, however
-deep. (AdapterHub draws ``up`` with deviation 0.02, as all of BERT's weights.) In training, the dropout of the
+An adapter starts as the identity: ``up`` is zero, so training starts exactly from the encoder that is adapted, however
+deep it is. (AdapterHub draws ``up`` with deviation 0.02, like all of BERT's weights.) In training, the dropout of the
 embeddings comes after the coupling here, before it in AdapterHub.
 
 A bottleneck cannot be merged into the weights around it, as LoRA can: there is a relu and a layer norm between them.
@@ -178,15 +178,15 @@ def adapter_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def is_adapter_name(name: str) -> bool:
-    """Whether a name of a state dict is that of an adapter's weight."""
+    """Whether a name in a state dict is the name of an adapter's weight."""
     return any(f".{part}." in name for part in ("adapter", "coupling"))
 
 
 def _norms(model: Any) -> tuple[tuple[str, nn.LayerNorm] | None, list[tuple[str, nn.LayerNorm]]]:
     """The layer norm after the embeddings, and the one that each layer ends in.
 
-    Found by running two tokens through the model: a norm ends a layer if what it gives is what the layer gives. So no
-    list of families is needed, and pre-norm ones, whose layers end in a sum, are told apart.
+    Two tokens are run through the model: a norm ends a layer if their outputs are the same. So no list of families is
+    needed, and pre-norm families, whose layers end in a sum, are recognised.
     """
     ran: list[tuple[str, nn.LayerNorm, torch.Tensor]] = []
     hooks = [

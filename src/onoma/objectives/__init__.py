@@ -7,9 +7,9 @@ Every loss here has the same form::
 
     similarity (B, B), PairMasks  ->  values (B,)
 
-It reads the similarity of an anchor (row) to its marked positives and negatives and nothing else. Anchors
-without the pairs that a loss needs have value zero. **The loss of a batch is the mean of all B values,
-zeros included**, as SapBERT's; libraries that average only what is not zero give larger numbers.
+It reads only the similarities of an anchor (row) to its marked positives and negatives. Anchors without the
+pairs that a loss needs have value zero. **The loss of a batch is the mean of all B values, zeros included**, as
+in SapBERT; libraries that average only the values above zero give larger numbers.
 
 Three are exceptions: `tiled_multi_similarity_loss` does mining, loss and gradient of a large batch in one pass, without
 a (B, B) matrix; `marginal_likelihood_loss` takes the scores of candidates of each query (BioSyn); `distillation_loss`

@@ -13,7 +13,7 @@ from onoma.objectives.masked import check_positive
 
 
 def distillation_loss(similarity: Tensor, teacher_similarity: Tensor, *, temperature: float = 0.05) -> Tensor:
-    """How far each name's neighbours in the batch are from those that a teacher gives it.
+    """How much each name's neighbours in the batch differ from its neighbours for a teacher.
 
     For each anchor a, with s the similarities of the student and t those of the teacher, over the other names k::
 
@@ -28,7 +28,7 @@ def distillation_loss(similarity: Tensor, teacher_similarity: Tensor, *, tempera
         temperature: Cosine units per factor e; smaller looks at nearer neighbours only.
 
     Returns:
-        One loss per anchor, shape (B,), never negative but for rounding; zero where both agree, or there is no other
+        One loss per anchor, shape (B,), never negative except by rounding; zero if both agree, or if there is no other
         name. Average over all B.
 
     Raises:
@@ -37,7 +37,7 @@ def distillation_loss(similarity: Tensor, teacher_similarity: Tensor, *, tempera
 
     Source:
         Hinton et al. 2015 for the temperature; Passalis and Tefas 2018, "Learning deep representations with
-        probabilistic knowledge transfer", for neighbours in the batch as what is taught. Differs: a softmax of cosines
+        probabilistic knowledge transfer", for teaching neighbours in the batch. Differs: a softmax of cosines
         with a temperature in place of their shifted cosines.
     """
     shape = tuple(similarity.shape)

@@ -15,8 +15,8 @@ def triplet_loss(similarity: Tensor, masks: PairMasks, *, margin: float = 0.2) -
 
     For each anchor a, the mean over its triplets (p in P, n in N) of ``max(0, d_ap - d_an + margin)``.
 
-    No triplet is listed: with the anchor's negatives sorted by distance, those that violate the margin of a
-    positive are the first k, and their sum is a difference of running sums. Memory B^2, not B^3.
+    Triplets are not listed: if an anchor's negatives are sorted by distance, the first k of them violate the
+    margin of a positive, and their sum is a difference of running sums. Memory is B^2, not B^3.
 
     Args:
         similarity: Cosine similarities, shape (B, B).

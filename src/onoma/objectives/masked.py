@@ -23,7 +23,7 @@ def check_fit(similarity: Tensor, masks: PairMasks) -> None:
 
 
 def check_positive(**settings: float) -> None:
-    """Raise `ConfigError` unless these are positive numbers: what something is divided by, or sharpened with."""
+    """Raise `ConfigError` unless these are positive numbers: divisors, or factors that sharpen."""
     for name, value in settings.items():
         if not 0 < value < math.inf:
             raise ConfigError(f"{name} must be a positive number; found {value}.")
@@ -32,7 +32,7 @@ def check_positive(**settings: float) -> None:
 def masked_log_sum_exp(exponents: Tensor, mask: Tensor) -> Tensor:
     """``log sum exp`` over the marked entries of each row, shape (B, 1); differentiable once.
 
-    Rows without one give a number so low that ``exp``, ``softplus`` and ``relu`` of it, and of its sum with
+    Rows without a marked entry give a number so low that ``exp``, ``softplus`` and ``relu`` of it, and of its sum with
     another, are exactly zero and have gradient zero (minus infinity would have NaN).
     """
     result: Tensor = _MaskedLogSumExp.apply(exponents, mask)  # type: ignore[no-untyped-call]
@@ -40,10 +40,10 @@ def masked_log_sum_exp(exponents: Tensor, mask: Tensor) -> Tensor:
 
 
 def exp_(exponents: Tensor) -> Tensor:
-    """In-place ``exp`` for exponents of which only those above -80 matter; lower ones count as -80.
+    """In-place ``exp`` where exponents below -80 do not matter; they count as -80.
 
-    On processors where torch takes exp from MKL an element that underflows costs thirty to a hundred times as
-    much as another, and most entries of a masked or sharply scaled matrix would.
+    Where torch takes exp from MKL, an element that underflows costs thirty to a hundred times as much as another,
+    and most entries of a masked or sharply scaled matrix would underflow.
     """
     return exponents.clamp_(min=-80).exp_()
 

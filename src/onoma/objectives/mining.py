@@ -1,8 +1,8 @@
 """Which pairs of a batch are worth learning from, as masks.
 
 A triplet is an anchor a, a positive p (another name with a's label) and a negative n (a name with another
-label). Mining by triplets asks only which *pairs* (a, p) and (a, n) occur in some kept triplet; that is
-decided from the nearest negative and the farthest positive of each anchor, without listing B^3 triplets.
+label). Mining by triplets only needs to know which *pairs* (a, p) and (a, n) occur in a kept triplet. The nearest
+negative and the farthest positive of each anchor decide this, without listing B^3 triplets.
 
 Pairs marked in ``excluded`` are never negatives: the same text under two concepts is one point for the
 encoder, and pushing it away from itself only adds noise.
@@ -52,7 +52,9 @@ class PairMasks:
 
 @dataclass(frozen=True, slots=True)
 class MinedShares:
-    """How much of a batch was mined; a training log shows it. Left where it was counted: a GPU is not waited for."""
+    """How much of a batch was mined; a training log shows it. The counts stay on their device, so that
+    nothing waits for a GPU.
+    """
 
     positives: Tensor
     """Mined share of all positive pairs, 0..1, float64, shape (); 0 when there are none."""
@@ -169,8 +171,8 @@ def semi_hard_masks(
 
     Source:
         Schroff et al. 2015 (FaceNet), eq. 4 with the margin named there, 0.2. Differs: theirs is of squared distances,
-        ``d(a, n)^2 <= d(a, p)^2 + 0.2``, which is a cosine of 0.1 everywhere. Ours takes in more where the two
-        distances add up to more than 1 (cosines below some 0.87), and fewer where to less.
+        ``d(a, n)^2 <= d(a, p)^2 + 0.2``, which is a cosine of 0.1 everywhere. Ours takes in more pairs where
+        the two distances add up to more than 1 (cosines below some 0.87), and fewer where they add up to less.
     """
     pairs = _candidates(similarity, labels, excluded)
     distance = euclidean_distances(similarity)

@@ -24,8 +24,8 @@ def multi_similarity_loss(
           1/positive_scale log(1 + sum_{p in P} exp(-positive_scale (s_ap - offset)))
         + 1/negative_scale log(1 + sum_{n in N} exp( negative_scale (s_an - offset)))
 
-    A pair weighs the more the further it lies on the wrong side of ``offset``, and the more the fewer of its
-    rivals lie there too; a scale says how sharply.
+    A pair weighs more the further it lies on the wrong side of ``offset``, and the fewer of its rivals lie there
+    too. The scales say how sharply.
 
     Shapes: B names in the batch.
 

@@ -29,8 +29,8 @@ def tiled_multi_similarity_loss(
 
     The same number as ``multi_similarity_loss(s, hard_triplet_masks(s, labels)).mean()`` with
     ``s = cosine_similarities(vectors)``, up to rounding. Similarities exist for ``tile_rows`` anchors at a
-    time and the gradient is accumulated in the forward pass, so that memory is ``O(tile_rows * B + B * D)``
-    instead of ``O(B * B)``; nothing is computed twice.
+    time, and the forward pass accumulates the gradient. So memory is ``O(tile_rows * B + B * D)`` instead of
+    ``O(B * B)``, and nothing is computed twice.
 
     Shapes: B names in the batch, D embedding width.
 
@@ -42,7 +42,7 @@ def tiled_multi_similarity_loss(
         negative_scale: Of `multi_similarity_loss`.
         offset: Of `multi_similarity_loss`.
         text_labels: Names with one text share a number, integers, shape (B,); they are never negatives of one
-            another. Without it all names of other classes may be.
+            another. Without it, any name of another class may be a negative.
         tile_rows: Anchors at a time.
 
     Returns:
