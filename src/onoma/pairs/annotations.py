@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -117,7 +118,12 @@ class Document:
 
     @cached_property
     def _text(self) -> str:
-        return self._one_line(" ".join(text for _, text in self.passages))
+        return " ".join(text for _, text in self.passages).translate(_NO_WHITE)
+
+    @cached_property
+    def _offsets(self) -> list[int]:
+        """Where each passage begins, as the corpus counts."""
+        return [begin for begin, _ in self.passages]
 
     @cached_property
     def _begins(self) -> list[int]:
@@ -127,10 +133,6 @@ class Document:
             places.append(at)
             at += len(text) + 1
         return places
-
-    @staticmethod
-    def _one_line(text: str) -> str:
-        return text.translate(_NO_WHITE)
 
     def annotation(
         self,
@@ -145,13 +147,14 @@ class Document:
         """A mention of this document, at places in it; for the arguments see `Annotation`."""
         in_order = tuple(sorted(pieces))
         start = in_order[0][0]
-        number = max((at for at, (begin, _) in enumerate(self.passages) if begin <= start), default=0)
-        begin, passage = self.passages[number]
+        number = max(bisect_right(self._offsets, start) - 1, 0)
+        offset, passage = self.passages[number]
+        begin = self._begins[number]
         is_of_passage = len(self._text) > LONGEST_TEXT
         return Annotation(
             document=self.name,
-            text=self._one_line(passage) if is_of_passage else self._text,
-            begin=begin if is_of_passage else begin - self._begins[number],
+            text=self._text[begin : begin + len(passage)] if is_of_passage else self._text,
+            begin=offset if is_of_passage else offset - begin,
             pieces=in_order,
             mention=mention,
             types=types,
