@@ -93,6 +93,13 @@ def test_several_types_as_xmen_has_them(tmp_path: Path) -> None:
     assert read_corpus(write(tmp_path, [row(one)], "c.jsonl"), types=["T033"])["type"].to_list() == ["T047,T033"]
 
 
+def test_a_text_by_itself_and_keys_without_a_value(tmp_path: Path) -> None:
+    one = entity("MI", [[16, 18]], ("UMLS", None)) | {"text": "MI", "type": None}
+    rows = [row(one), row(name="8") | {"passages": None, "entities": None}]
+    found = read_corpus(write(tmp_path, rows, "c.jsonl"))
+    assert found.select("mention", "concept_id", "type").rows() == [("MI", "NIL", "")]
+
+
 def test_shards_in_a_folder(tmp_path: Path) -> None:
     for number in (0, 1):
         write(tmp_path, [row(*ENTITIES, name=str(number))], f"train-0000{number}-of-00002.parquet")
@@ -123,12 +130,21 @@ def test_bad_mentions(name: str, bad: Row, problem: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"passages": 3}, "not in the schema"),
-        ({"passages": [{"text": ["a"], "offsets": [0]}]}, "not in the schema"),
-        ({"passages": [{"text": ["a"], "offsets": []}]}, "not in the schema"),
+        ({"document_id": None}, "not in the schema.*found no id"),
+        ({"passages": 3}, "field passages.*not in the schema.*no list of objects"),
+        ({"passages": [{"text": ["a"], "offsets": [0]}]}, "field offsets.*not in the schema.*no list of pairs"),
+        ({"passages": [{"text": ["a"], "offsets": [[0, 1, 2]]}]}, "field offsets.*no list of pairs"),
+        ({"passages": [{"text": ["a"], "offsets": None}]}, "field offsets.*no list of pairs"),
+        ({"passages": [{"text": ["a"], "offsets": []}]}, "field offsets.*no number for each text"),
+        ({"passages": [{"text": ["a"], "offsets": [["x", 1]]}]}, "field offsets.*no number for each text"),
+        ({"passages": [{"text": ["a"], "offsets": [[-1, 0]]}]}, "field offsets.*no number for each text"),
+        ({"passages": [{"text": [["a"]], "offsets": [[0, 1]]}]}, "field text.*an object or a list inside"),
+        ({"entities": {}}, "field entities.*no list of objects"),
+        ({"entities": [entity("\ud800", [[0, 1]])]}, "field text.*half a character"),
+        ({"entities": [entity("a", [[0, 1]]) | {"normalized": {}}]}, "field normalized.*no list of objects"),
         ({"passages": [{"text": ["a"]}]}, "the key 'offsets' is not there"),
         ({"entities": [{"text": ["a"]}]}, "the key 'normalized' is not there"),
-        ({"entities": [entity("a", [[0, 1]]) | {"offsets": [[0]]}]}, "not in the schema"),
+        ({"entities": [entity("a", [[0, 1]]) | {"offsets": [[0]]}]}, "field offsets.*no list of pairs"),
     ],
 )
 def test_rows_that_are_no_documents(change: Row, problem: str, tmp_path: Path) -> None:

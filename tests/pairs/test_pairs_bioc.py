@@ -240,7 +240,20 @@ def test_bad_documents_and_annotations(name: str, change: Document, problem: str
         ({"id": "1", "passages": [{"offset": 0, "annotations": [{"text": "a"}]}]}, "the key 'infons' is not there"),
         ({"id": "1", "passages": 3}, "not as BioC has them"),
         ({"id": "1", "passages": [3]}, "not as BioC has them"),
-        (5, "not as BioC has them"),
+        ({"id": "1", "passages": [[]]}, "field passages.*no list of objects"),
+        ({"id": "1", "passages": [{"offset": 0, "text": ["a"]}]}, "field text.*an object or a list inside"),
+        ({"id": "1", "passages": [{"offset": 0, "text": "\ud800"}]}, "field text.*half a character"),
+        ({"id": "1", "passages": [{"offset": 0, "sentences": 3}]}, "field sentences.*no list of objects"),
+        ({"id": "1", "passages": [], "annotations": {}}, "field annotations.*no list of objects"),
+        ({"id": "1", "passages": [], "annotations": [{"infons": [1]}]}, "field infons.*no list of objects"),
+        ({"id": "1", "passages": [], "annotations": [annotation("a") | {"locations": {}}]}, "field locations"),
+        ({"id": "1", "passages": [], "annotations": [annotation("a") | {"locations": [{}]}]}, "'offset' is not there"),
+        ({"id": "1", "passages": [], "annotations": [annotation("a") | {"text": {}}]}, "field text"),
+        ({"id": "1", "passages": [], "relations": 3}, "field relations.*no list of objects"),
+        ({"id": None, "passages": []}, "a document that cannot be read.*an id"),
+        ({"document_id": "1", "passages": [], "entities": []}, "BigBIO's schema, which belongs on one line"),
+        (5, "field documents.*no list of objects"),
+        (None, "field documents.*no list of objects"),
     ],
 )
 def test_json_that_is_no_document(bad: Any, problem: str, tmp_path: Path) -> None:
@@ -250,6 +263,42 @@ def test_json_that_is_no_document(bad: Any, problem: str, tmp_path: Path) -> Non
     assert caught.value.line == 1
     reading = Reading(on_error="skip")
     assert len(read_corpus(path, reading)) == 4
+
+
+@pytest.mark.parametrize("inner", [None, 5, {}])
+def test_a_collection_without_documents(inner: Any, tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps([{"documents": inner}, {"documents": documents()}]))
+    with pytest.raises(InputError, match="the key 'passages' is not there"):
+        read_corpus(path)
+    assert len(read_corpus(path, Reading(on_error="skip"))) == 4
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_one_document_by_itself(indent: int | None, tmp_path: Path) -> None:
+    path = tmp_path / "7.json"
+    path.write_text(json.dumps(documents()[0], indent=indent))
+    assert read_corpus(path).equals(read_corpus(write(tmp_path, documents())))
+
+
+def test_keys_without_a_value_and_with_several(tmp_path: Path) -> None:
+    one = annotation("it", (0, 2), type="D", identifier="C1") | {"relations": None}
+    one["infons"] |= {"normalized": ["C1"], "score": 0.5, "valid": True, "more": {}, "note": None}
+    nothing = {"infons": None, "text": None, "locations": None}
+    passage = {"offset": 0, "text": "it", "sentences": None, "annotations": [one, nothing], "relations": None}
+    empty = {"offset": None, "text": None, "annotations": None}
+    path = write(tmp_path, [{"id": 1, "passages": [passage, empty], "annotations": None}], "documents.json")
+    assert read_corpus(path).row(0)[:4] == ("it", "C1", "D", "1")
+    assert read_corpus(path, codes_in="score").row(0)[:2] == ("it", "0.5")
+
+
+def test_a_namespace_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path, documents())
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("<collection>", '<collection xmlns="urn:x">'), encoding="utf-8"
+    )
+    with pytest.raises(InputError, match=r"another kind of XML.*found <collection> of the namespace urn:x"):
+        read_corpus(path)
 
 
 def test_a_bad_line_among_documents_on_lines(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A line of JSON Lines, strictly: an object, no key of it twice, numbers as they are spelt."""
+"""Objects of JSON, strictly: a line of JSON Lines without a key twice, numbers as they are spelt; what keys hold."""
 
 from __future__ import annotations
 
@@ -40,6 +40,46 @@ def json_object(line: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise BadLineError("a JSON value that is no object, where one is needed on each line")
     return record
+
+
+def json_text(value: object, field: str) -> str:
+    """A text, number or truth value as text; "" for null.
+
+    Raises:
+        BadLineError: it is something else, or half a character.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if not isinstance(value, str):
+        raise BadLineError("an object or a list inside, where a text, number or null belongs", field)
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise BadLineError("half a character (a lone surrogate)", field)
+    return value
+
+
+def json_texts(value: object, field: str) -> list[str]:
+    """The texts of a list; a value by itself is one.
+
+    Raises:
+        BadLineError: as `json_text`, of one of them.
+    """
+    return [json_text(one, field) for one in (value if isinstance(value, list) else [value])]
+
+
+def json_objects(value: object, field: str) -> list[dict[str, Any]]:
+    """The objects of a list; none of null.
+
+    Raises:
+        BadLineError: it is no such list.
+    """
+    objects = [] if value is None else value
+    if not isinstance(objects, list) or not all(isinstance(one, dict) for one in objects):
+        raise BadLineError("no list of objects, where one belongs", field)
+    return objects
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

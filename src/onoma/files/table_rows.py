@@ -21,7 +21,7 @@ from onoma.errors import InputError, did_you_mean
 from onoma.files.archives import SourceFile
 from onoma.files.csv_problems import CARRIAGE_RETURN
 from onoma.files.delimited import first_line, first_line_of, read_delimited
-from onoma.files.json_lines import BadLineError, json_object
+from onoma.files.json_lines import BadLineError, json_object, json_text
 from onoma.files.quoted import ROWS_PER_BATCH, long_fields, read_quoted
 from onoma.files.reading import Reading
 from onoma.files.text_files import read_blocks, text_lines
@@ -312,23 +312,11 @@ def _cell(record: Row, name: str, may_be_lists: Collection[str], separator: str 
     if name not in may_be_lists:
         if isinstance(value, list):
             raise BadLineError("a list where one value belongs", name)
-        return _text(value, name)
+        return json_text(value, name)
     if isinstance(value, list):
-        return [_text(element, name) for element in value]
-    text = _text(value, name)
+        return [json_text(element, name) for element in value]
+    text = json_text(value, name)
     return [text] if separator is None else [part.strip() for part in text.split(separator)]
-
-
-def _text(value: object, name: str) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if not isinstance(value, str):
-        raise BadLineError("an object or a list inside, where a text, number or null belongs", name)
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise BadLineError("half a character (a lone surrogate)", name)
-    return value
 
 
 def _check_keys(seen: Collection[str], columns: Sequence[str], path: Path) -> None:

@@ -191,6 +191,7 @@ def with_root(file: SourceFile, roots: Collection[str]) -> XmlFile:
     found = xml_root(file)
     if found.root in roots:
         return found
+    namespace = found.root.rpartition("}")[0]
     other = FORMAT_OF_ROOT.get(found.root)
     fix = "check that this is the file that is meant"
     if other:
@@ -202,7 +203,7 @@ def with_root(file: SourceFile, roots: Collection[str]) -> XmlFile:
         path=file.path,
         line=1,
         expected=f"the root element {_listed(roots)}",
-        found=f"<{_local_name(found.root)}>",
+        found=f"<{_local_name(found.root)}>" + (f" of the namespace {namespace[1:]}" if namespace else ""),
         fix=fix,
     )
 

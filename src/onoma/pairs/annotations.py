@@ -20,8 +20,10 @@ _NO_WHITE = MappingProxyType(dict.fromkeys(map(ord, "\t\n\r\v\f\x1c\x1d\x1e\x85\
 """A context is one line; what it has for these is as long, so that places stay right."""
 _DIVIDES = re.compile(r"[|+,;]")
 _VARIANT = re.compile(r"[a-z]\|[A-Z]+\|[^,;]*")
-_OF_NOTHING = frozenset(("", "-", "-1", "NIL", "NULL", "CUI-less", "CONCEPT_LESS"))
-_PLACE = re.compile(r"[0-9]{1,9}")
+_OF_NOTHING = frozenset(("", "-", "-1", "NIL", "NULL", "None", "CUI-less", "CONCEPT_LESS"))
+"""With or without a prefix."""
+NUMBER = re.compile(r"[0-9]{1,9}")
+"""Of a place."""
 
 
 def codes_of(said: str) -> tuple[str, ...]:
@@ -32,6 +34,8 @@ def codes_of(said: str) -> tuple[str, ...]:
     Example:
         >>> codes_of("D003922|D003924"), codes_of("c|SUB|A|118|G"), codes_of("-1")
         (('D003922', 'D003924'), ('c|SUB|A|118|G',), ())
+        >>> codes_of("MESH:-1")
+        ()
     """
     said = said.strip()
     several = [said] if _VARIANT.fullmatch(said) else _DIVIDES.split(said)
@@ -41,7 +45,7 @@ def codes_of(said: str) -> tuple[str, ...]:
 def known_codes(several: Iterable[str]) -> tuple[str, ...]:
     """The same of codes that are divided already."""
     codes = tuple(dict.fromkeys(filter(None, map(str.strip, several))))
-    return () if _OF_NOTHING.issuperset(codes) else codes
+    return () if _OF_NOTHING.issuperset(code.rpartition(":")[2] for code in codes) else codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,7 @@ class Document:
 
     def place(self, start: str, end: str) -> tuple[int, int] | None:
         """A place in the document as numbers, if it is one."""
-        if not (_PLACE.fullmatch(start) and _PLACE.fullmatch(end)):
+        if not (NUMBER.fullmatch(start) and NUMBER.fullmatch(end)):
             return None
         return (int(start), int(end)) if int(start) < int(end) <= self.end else None
 

@@ -15,11 +15,11 @@ from typing import Any
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
-from onoma.files.json_lines import BadLineError, json_object
+from onoma.files.json_lines import BadLineError, json_object, json_objects, json_text, json_texts
 from onoma.files.reading import Reading
 from onoma.files.table_rows import PARQUET, ending_of, parquet_records
 from onoma.files.text_files import text_lines
-from onoma.pairs.annotations import NO_CODE, Annotation, Document, codes_of, known_codes
+from onoma.pairs.annotations import NO_CODE, NUMBER, Annotation, Document, codes_of, known_codes
 
 _COLUMNS = ("document_id", "passages", "entities")
 
@@ -49,12 +49,14 @@ def bigbio_annotations(file: SourceFile, reading: Reading, *, database: str = ""
     for line, record in _records(file, reading):
         try:
             document = _document(record)
-            entities = [_entity(document, entity, database, databases) for entity in record["entities"] or ()]
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            found = json_objects(record["entities"], "entities")
+            entities = [_entity(document, entity, database, databases) for entity in found]
+        except (BadLineError, KeyError) as error:
             reading.reject(
                 "a document that is not in the schema bigbio_kb",
                 path=file.path,
                 line=line,
+                field=error.field if isinstance(error, BadLineError) else None,
                 expected="document_id, passages (text, offsets) and entities (type, text, offsets, normalized)",
                 found=f"the key {error} is not there" if isinstance(error, KeyError) else str(error),
             )
@@ -102,22 +104,37 @@ def _records(file: SourceFile, reading: Reading) -> Iterator[tuple[int, Mapping[
 
 
 def _document(record: Mapping[str, Any]) -> Document:
-    passages = [
-        (int(start), str(text))
-        for passage in record["passages"]
-        for (start, _), text in zip(passage["offsets"], passage["text"], strict=True)
-    ]
-    return Document(str(record["document_id"]), tuple(sorted(passages)))
+    name = json_text(record["document_id"], "document_id")
+    if not name:
+        raise BadLineError("no id", "document_id")
+    passages: list[tuple[int, str]] = []
+    for passage in json_objects(record["passages"], "passages"):
+        texts, starts = json_texts(passage["text"], "text"), [start for start, _ in _offsets(passage["offsets"])]
+        if len(texts) != len(starts) or not all(map(NUMBER.fullmatch, starts)):
+            raise BadLineError("no number for each text, where it begins", "offsets")
+        passages += zip(map(int, starts), texts, strict=True)
+    return Document(name, tuple(sorted(passages)))
+
+
+def _offsets(value: object) -> list[tuple[str, str]]:
+    """The start and the end of each piece, as they stand there."""
+    pairs = [json_texts(pair, "offsets") for pair in (value if isinstance(value, list) else [value])]
+    if any(len(pair) != 2 for pair in pairs):
+        raise BadLineError("no list of pairs START, END", "offsets")
+    return [(start, end) for start, end in pairs]
 
 
 def _entity(
     document: Document, entity: Mapping[str, Any], database: str, databases: set[str]
 ) -> tuple[str, list[tuple[int, int] | None], tuple[str, ...] | None, tuple[str, ...]]:
     """Text, pieces, codes (``None``: not given) and types of a mention."""
-    normalized = entity["normalized"] or []
-    databases.update(str(one["db_name"]) for one in normalized)
-    said = [str(one["db_id"] or "") for one in normalized if database in ("", one["db_name"])]
+    normalized = [
+        (json_text(one["db_name"], "db_name"), json_text(one["db_id"], "db_id"))
+        for one in json_objects(entity["normalized"], "normalized")
+    ]
+    databases.update(name for name, _ in normalized)
+    said = [code for name, code in normalized if database in ("", name)]
     codes = known_codes(code for one in said for code in codes_of(one)) if said else None
-    kinds = entity["type"] if isinstance(entity["type"], list) else [entity["type"]]
-    pieces = [document.place(str(start), str(end)) for start, end in entity["offsets"]]
-    return " ".join(entity["text"]), pieces, codes, tuple(str(kind) for kind in kinds if kind)
+    pieces = [document.place(*pair) for pair in _offsets(entity["offsets"])]
+    types = tuple(filter(None, json_texts(entity["type"], "type")))
+    return " ".join(json_texts(entity["text"], "text")), pieces, codes, types

@@ -14,19 +14,18 @@ JSON Lines of documents.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
-from onoma.files.json_lines import BadLineError, json_object
+from onoma.files.json_lines import BadLineError, json_object, json_objects, json_text
 from onoma.files.json_stream import json_values
 from onoma.files.reading import Reading
 from onoma.files.text_files import read_bytes, text_lines
 from onoma.files.xml_files import Element, line_of, xml_elements
-from onoma.pairs.annotations import NO_CODE, RELATIONS, Annotation, Document, codes_of
+from onoma.pairs.annotations import NO_CODE, NUMBER, RELATIONS, Annotation, Document, codes_of
 
 CODE_KEYS = ("identifier", "MESH", "NCBI Gene identifier")
 """Infons that hold the codes in BioRED, NLM-Chem and PubTator, in BC5CDR, and in NLM-Gene. GNormPlus has them under
@@ -34,7 +33,6 @@ what is the annotation's type."""
 _NO_PLACE = "annotations without a place in the text, not read"
 _COLLECTION_KEYS = ("documents", "PubTator3")
 _WHITE = b"\xef\xbb\xbf \t\r\n"
-_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,7 @@ def bioc_annotations(file: SourceFile, reading: Reading, *, is_xml: bool, code_k
 
 def _document(entry: _Entry, file: SourceFile, reading: Reading) -> Document | None:
     passages = [(offset, text) for offset, text in entry.passages if text]
-    if entry.name and all(_NUMBER.fullmatch(offset) for offset, _ in passages):
+    if entry.name and all(NUMBER.fullmatch(offset) for offset, _ in passages):
         return Document(entry.name, tuple(sorted((int(offset), text) for offset, text in passages)))
     reading.reject(
         "a document that cannot be read",
@@ -134,7 +132,7 @@ def _document(entry: _Entry, file: SourceFile, reading: Reading) -> Document | N
 
 
 def _place(document: Document, offset: str, length: str) -> tuple[int, int] | None:
-    if not (_NUMBER.fullmatch(offset) and _NUMBER.fullmatch(length)):
+    if not (NUMBER.fullmatch(offset) and NUMBER.fullmatch(length)):
         return None
     return document.place(offset, str(int(offset) + int(length)))
 
@@ -171,11 +169,12 @@ def _json_entries(file: SourceFile, reading: Reading) -> Iterator[_Entry]:
     for line, document in _json_documents(file, reading):
         try:
             entry = _json_entry(document, line)
-        except (AttributeError, KeyError, TypeError) as error:
+        except (BadLineError, KeyError) as error:
             reading.reject(
                 "a document that is not as BioC has them",
                 path=file.path,
                 line=line,
+                field=error.field if isinstance(error, BadLineError) else None,
                 expected="an object with id and passages (offset, text, annotations with infons, locations and text)",
                 found=f"the key {error} is not there" if isinstance(error, KeyError) else str(error),
             )
@@ -188,7 +187,7 @@ def _json_documents(file: SourceFile, reading: Reading) -> Iterator[tuple[int, A
     first_line = next(read_bytes(file)).data.lstrip(_WHITE).partition(b"\n")[0]
     if first_line.startswith(b"["):
         for found in json_values(file, reading, depth=1):
-            is_collection = isinstance(found.value, dict) and "documents" in found.value
+            is_collection = isinstance(found.value, dict) and isinstance(found.value.get("documents"), list)
             yield from ((found.line, one) for one in (found.value["documents"] if is_collection else [found.value]))
     elif _is_document(first_line):
         for begin, lines in text_lines(file, reading):
@@ -200,9 +199,13 @@ def _json_documents(file: SourceFile, reading: Reading) -> Iterator[tuple[int, A
                 except BadLineError as error:
                     reading.reject(str(error), path=file.path, line=number, text=line, field=error.field)
     else:
+        keys: set[str | int] = set()
         for found in json_values(file, reading, depth=2):
+            keys.update(found.place[:1])
             if len(found.place) == 2 and found.place[0] in _COLLECTION_KEYS:
                 yield found.line, found.value
+        if "passages" in keys:  # one document on several lines
+            yield from ((found.line, found.value) for found in json_values(file, reading, depth=0))
 
 
 def _is_document(line: bytes) -> bool:
@@ -213,27 +216,39 @@ def _is_document(line: bytes) -> bool:
         return False
 
 
-def _json_entry(document: Mapping[str, Any], line: int) -> _Entry:
-    passages = document["passages"]
-    sentences = [one for passage in passages for one in passage.get("sentences") or ()]
-    holders = [document, *passages, *sentences]
+def _json_entry(found: object, line: int) -> _Entry:
+    [document] = json_objects([found], "documents")
+    if "document_id" in document:
+        raise BadLineError("a document in BigBIO's schema, which belongs on one line, without a list around it")
+    passages = json_objects(document["passages"], "passages")
+    sentences = [json_objects(passage.get("sentences"), "sentences") for passage in passages]
+    holders = [document, *passages, *(one for several in sentences for one in several)]
     return _Entry(
-        name=str(document["id"]).strip(),
+        name=json_text(document["id"], "id").strip(),
         passages=tuple(
-            (str(one["offset"]), one.get("text") or "")
-            for passage in passages
-            for one in passage.get("sentences") or (passage,)
+            (json_text(one["offset"], "offset"), json_text(one.get("text"), "text"))
+            for passage, several in zip(passages, sentences, strict=True)
+            for one in several or (passage,)
         ),
         mentions=tuple(
             _Mention(
-                {key: "" if value is None else str(value).strip() for key, value in one["infons"].items()},
-                tuple((str(at["offset"]), str(at["length"])) for at in one.get("locations") or ()),
-                one.get("text") or "",
+                _json_infons(one["infons"]),
+                tuple(
+                    (json_text(at["offset"], "offset"), json_text(at["length"], "length"))
+                    for at in json_objects(one.get("locations"), "locations")
+                ),
+                json_text(one.get("text"), "text"),
                 line,
             )
             for holder in holders
-            for one in holder.get("annotations") or ()
+            for one in json_objects(holder.get("annotations"), "annotations")
         ),
-        n_relations=sum(len(holder.get("relations") or ()) for holder in holders),
+        n_relations=sum(len(json_objects(holder.get("relations"), "relations")) for holder in holders),
         line=line,
     )
+
+
+def _json_infons(found: object) -> dict[str, str]:
+    """Those that are one value: PubTator 3 has lists among them, which repeat it."""
+    [infons] = json_objects([found or {}], "infons")
+    return {key: json_text(one, key).strip() for key, one in infons.items() if not isinstance(one, list | dict)}
