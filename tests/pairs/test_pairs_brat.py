@@ -114,6 +114,19 @@ def test_files_of_the_shared_tasks(tmp_path: Path) -> None:
     assert read_corpus(tmp_path / "c", codes_in="NCBI_Taxonomy")["concept_id"].to_list() == ["1280"]
 
 
+def test_several_codes_on_a_line(tmp_path: Path) -> None:
+    write(tmp_path / "c", "T1\tX 0 4\tБоль\nN1\tReference T1 UMLS:C1|UMLS:C2\nN2\tReference T1 UMLS:C2,UMLS:C3\n")
+    (found,) = corpus_annotations(tmp_path / "c")
+    assert found.codes == ("UMLS:C1", "UMLS:C2", "UMLS:C3")
+
+
+def test_codes_of_what_is_no_mention(tmp_path: Path) -> None:
+    reading = Reading()
+    write(tmp_path / "c", "N1\tReference T1 C1\nT2\tX 0 4\tБоль\nN2\tReference T2 C2\nN3\tReference T3 C3\n")
+    assert read_corpus(tmp_path / "c", reading)["concept_id"].to_list() == ["C2"]
+    assert reading.notes == {"codes of what is no mention, left out": 2}
+
+
 def test_triggers_of_events_are_no_mentions(tmp_path: Path) -> None:
     reading = Reading()
     write(tmp_path / "c", ANNOTATIONS + "E1\tPain:T1 Theme:T2\n")
@@ -136,6 +149,14 @@ def test_forms(form: str, tmp_path: Path) -> None:
     found = read_corpus(path)
     assert found["mention"].to_list() == ["Боль", "chronic back pain", "chronic pain", "citalopram"]
     assert found["document"].unique().to_list() == ["corpus/1" if form == "zip" else "1"]
+
+
+@pytest.mark.parametrize("path", ["c", "c/1.ANN"])
+def test_endings_in_capital_letters(path: str, tmp_path: Path) -> None:
+    folder = write(tmp_path / "c")
+    (folder / "1.ann").rename(folder / "1.ANN")
+    (folder / "1.txt").rename(folder / "1.Txt")
+    assert read_corpus(tmp_path / path)["document"].to_list() == ["1"] * 4
 
 
 def test_line_ends_of_windows_count(tmp_path: Path) -> None:
@@ -187,6 +208,14 @@ def test_bad_lines(line: str, problem: str, tmp_path: Path) -> None:
     reading = Reading(on_error="skip")
     assert len(read_corpus(folder, reading)) == 4
     assert len(reading.rejects) == 1
+
+
+def test_an_id_that_comes_twice(tmp_path: Path) -> None:
+    folder = write(tmp_path / "c", ANNOTATIONS + "T4\tDISO 34 44\tcitalopram\n")
+    with pytest.raises(InputError, match=r"no line of brat's format.*an id that no line before has") as caught:
+        read_corpus(folder)
+    assert caught.value.line == 17
+    assert len(read_corpus(folder, Reading(on_error="skip"))) == 4
 
 
 @pytest.mark.parametrize("places", ["0 45", "4 4", "9 7", "0 4;40 99"])

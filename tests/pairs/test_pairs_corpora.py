@@ -87,10 +87,18 @@ def test_a_variant_is_one_concept(code: str, tmp_path: Path) -> None:
     assert found["concept_id"].to_list() == [code]
 
 
-@pytest.mark.parametrize("codes", ["D1|D2", "D1+D2", "D1,D2", "1;2", "c|SUB|A|118|G;c|SUB|A|119|G"])
+@pytest.mark.parametrize("said", ["", "-", "-1", "NIL", "NULL", "None", "CUI-less", "MESH:-1", "UMLS:", "-1|-"])
+def test_mentions_of_no_concept(said: str, tmp_path: Path) -> None:
+    found = read_corpus(write(tmp_path, f"1|t|a b\n1\t0\t1\ta\tGene\t{said}\n"), add_prefix="X:")
+    assert found["concept_id"].to_list() == ["NIL"]
+
+
+@pytest.mark.parametrize("codes", ["D1|D2", "D1+D2", "D1,D2", "1;2", "D1|-1", "c|SUB|A|118|G;c|SUB|A|119|G"])
 def test_mentions_of_several_concepts(codes: str, tmp_path: Path) -> None:
     path = write(tmp_path, f"1|t|a b\n1\t0\t1\ta\tGene\t{codes}\n")
-    with pytest.raises(InputError, match="no mention of one concept") as caught:
+    with pytest.raises(
+        InputError, match=r"no mention of one concept.*found mentions of several concepts.*: 1"
+    ) as caught:
         read_corpus(path)
     assert caught.value.path == path
 
@@ -135,6 +143,21 @@ def test_one_concept_however_often_it_is_named(tmp_path: Path) -> None:
 def test_an_annotation_before_any_document(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"another document.*its title first"):
         read_corpus(write(tmp_path, "1\t0\t2\tab\tDisease\tD1\n"))
+
+
+def test_documents_in_two_files_and_files_without_any(tmp_path: Path) -> None:
+    infons = {"type": "T", "identifier": "C1"}
+    annotation = {"text": "it", "infons": infons, "locations": [{"offset": 0, "length": 2}]}
+    for name, ids in (("a.json", "12"), ("b.json", "345"), ("c.json", "256")):
+        documents = [{"id": one, "passages": [{"offset": 0, "text": "it"}], "annotations": [annotation]} for one in ids]
+        write(tmp_path, json.dumps(documents), name)
+    write(tmp_path, '{"version": 2}', "about.json")
+    reading = Reading()
+    assert "".join(read_corpus(tmp_path, reading)["document"]) == "12345256"
+    assert reading.notes == {
+        "files in which no mention was found": 1,
+        "documents that came in another file too, read again": 2,
+    }
 
 
 def test_codes_have_one_place(tmp_path: Path) -> None:

@@ -29,10 +29,11 @@ from onoma.pairs.annotations import NO_CODE, Annotation, Document, codes_of, kno
 NOTES, TYPE = "notes", "type"
 """Where codes may be besides normalisations."""
 SUFFIXES = (".ann", ".a1")
-"""Of the files that hold the mentions."""
+"""Of the files that hold the mentions; in small or capital letters."""
 ENDINGS = (*SUFFIXES, ".a2", ".txt")
 _OTHER_LINES = "lines of relations, events, attributes and the like, which are not read"
 _TRIGGERS = "triggers of events, left out"
+_OF_NO_MENTION = "codes of what is no mention, left out"
 _MENTION = re.compile(r"(?P<type>\S.*?)[\s|]+(?P<pieces>[0-9]+ [0-9]+(?:;[0-9]+ [0-9]+)*)\s*")
 _NORMALISATION = re.compile(r"(?:Reference (\S+) (\S+)|(\S+) Annotation:(\S+) Referent:(\S+))\s*")
 _NOTE = re.compile(r"\S+ (\S+)\s*")
@@ -66,19 +67,20 @@ def brat_annotations(
         InputError: a file is no text, or no mention has a code; under "strict" also a text that is missing or in
             another encoding, a bad line, or a mention outside its text.
     """
-    by_name = {file.name: file for file in files}
+    by_name = {_name_of(file): file for file in files}
     is_coded = is_mentioned = False
-    for file in files:
-        if not file.name.endswith(SUFFIXES):
+    for name_of_file, file in by_name.items():
+        if not name_of_file.endswith(SUFFIXES):
             continue
-        stem = str(PurePosixPath(file.name).with_suffix(""))
+        stem = str(PurePosixPath(name_of_file).with_suffix(""))
         text = _text(by_name, stem, file, reading)
         if text is None:
             continue
         lines = _Lines()
         _read_lines(file, lines, reading, codes_in)
-        if file.name.endswith(".a1") and stem + ".a2" in by_name:
+        if name_of_file.endswith(".a1") and stem + ".a2" in by_name:
             _read_lines(by_name[stem + ".a2"], lines, reading, codes_in)
+        reading.note(_OF_NO_MENTION, len(lines.codes.keys() - lines.mentions.keys()))
         document = Document(stem, _passages(text))
         for name, (number, line, found, mention) in lines.mentions.items():
             is_mentioned = True
@@ -141,6 +143,12 @@ def _text(by_name: Mapping[str, SourceFile], stem: str, annotations: SourceFile,
         return None
 
 
+def _name_of(file: SourceFile) -> str:
+    """Its name, with the ending in small letters."""
+    stem, dot, ending = file.name.rpartition(".")
+    return stem + dot + ending.lower()
+
+
 def _passages(text: str) -> tuple[tuple[int, str], ...]:
     """The lines of a text and where they begin."""
     places, at = [], 0
@@ -152,7 +160,7 @@ def _passages(text: str) -> tuple[tuple[int, str], ...]:
 
 def _read_lines(file: SourceFile, into: _Lines, reading: Reading, codes_in: str) -> None:
     """Sort the lines of a file of annotations; mentions are only read of the first file of a document."""
-    has_mentions = file.name.endswith(SUFFIXES)
+    has_mentions = _name_of(file).endswith(SUFFIXES)
     try:
         for begin, lines in text_lines(file, reading):
             for number, line in enumerate(lines, begin):
@@ -187,6 +195,8 @@ def _add_mention(into: _Lines, name: str, rest: list[str], number: int, line: st
     found = _MENTION.fullmatch(rest[0]) if len(rest) > 1 and rest[1].strip() else None
     if found is None:
         return "ID, TYPE START END and the text with tabs between"
+    if name in into.mentions:
+        return "an id that no line before has"
     into.mentions[name] = number, line, found, rest[1].strip()
     if codes_in == TYPE:
         codes = (one.split("|")[0].split()[0] for one in _NEXT_CODE.split(found["type"]))
@@ -201,7 +211,7 @@ def _add_normalisation(into: _Lines, rest: list[str], codes_in: str) -> str:
     mention, code = found[1] or found[4], found[2] or found[5]
     resource = found[3] or code.partition(":")[0]
     if codes_in in ("", resource):
-        into.codes.setdefault(mention, []).append(code if known_codes([code.rpartition(":")[2]]) else "")
+        into.codes.setdefault(mention, []).extend(codes_of(code) or ("",))
     return ""
 
 

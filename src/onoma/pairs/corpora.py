@@ -26,6 +26,8 @@ NIL = "NIL"
 _SEVERAL = "mentions of several concepts, left out"
 _ELSEWHERE = "mentions that do not stand where their annotation says, whose place in the context is not marked"
 _LONG = f"mentions in documents of more than {LONGEST_TEXT:,} characters, whose context is the passage"
+_TWICE = "documents that came in another file too, read again"
+_NOTHING = "files in which no mention was found"
 _ENDINGS = tuple(f".{ending}{packed}" for ending in ("xml", "json", "jsonl", "parquet") for packed in ("", ".gz"))
 """Of the files of BioC and BigBIO in a folder."""
 _TABLE = pl.Schema(
@@ -102,6 +104,7 @@ def read_corpus(
             "there is no mention of one concept here",
             path=path,
             expected=f"PubTator's format ({pubtator.EXPECTED}), BioC, BigBIO, or a folder in brat's format",
+            found="; ".join(f"{note}: {count:,}" for note, count in reading.notes.items()) or "none at all",
         )
     schema = _TABLE if with_context else pl.Schema(list(_TABLE.items())[:-1])
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -125,32 +128,40 @@ def corpus_annotations(
     if not path.is_dir():
         check_is_file(path)
     with _files(path) as files:
-        if any(file.name.endswith(brat.SUFFIXES) for file in files):
+        if any(file.name.lower().endswith(brat.SUFFIXES) for file in files):
             yield from brat.brat_annotations(files, reading, path=path, codes_in=codes_in)
             return
+        before: set[str] = set()
         for file in files:
-            yield from _annotations(file, reading, codes_in)
+            documents = set()
+            for one in _annotations(file, reading, codes_in):
+                documents.add(one.document)
+                yield one
+            if len(files) > 1:
+                reading.note(_NOTHING, not documents)
+            reading.note(_TWICE, len(documents & before))
+            before |= documents
 
 
 @contextmanager
 def _files(path: Path) -> Iterator[tuple[SourceFile, ...]]:
     """The files to read: all of brat's, or those of BioC or BigBIO in a folder or archive, or the one file."""
-    if path.is_file() and path.suffix in brat.SUFFIXES:
-        near = (path.with_suffix(suffix) for suffix in (*brat.SUFFIXES, ".a2", ".txt"))
-        yield tuple(SourceFile(one.name, one) for one in near if one.is_file())
+    if path.is_file() and path.name.lower().endswith(brat.SUFFIXES):
+        near = (one for one in path.parent.iterdir() if one.stem == path.stem and one.suffix.lower() in brat.ENDINGS)
+        yield tuple(SourceFile(one.name, one) for one in sorted(near))
         return
     if not path.is_dir() and not is_zip(path):
         yield (SourceFile(path.name, path),)
         return
     with files_opened(path) as files:
-        endings = brat.ENDINGS if any(file.name.endswith(brat.SUFFIXES) for file in files) else _ENDINGS
+        endings = brat.ENDINGS if any(file.name.lower().endswith(brat.SUFFIXES) for file in files) else _ENDINGS
         found = files if len(files) == 1 else tuple(file for file in files if file.name.lower().endswith(endings))
         if not found:
             raise InputError(
                 "there is no corpus here",
                 path=path,
                 expected="files .ann with .txt (brat), .xml or .json (BioC), or .parquet or .jsonl (BigBIO)",
-                fix="name the file itself, if it is in PubTator's format",
+                fix="name the file itself, if it is in PubTator's format; unpack what is packed in it",
             )
         yield found
 
