@@ -297,7 +297,7 @@ def test_a_namespace_is_told(tmp_path: Path) -> None:
     path.write_text(
         path.read_text(encoding="utf-8").replace("<collection>", '<collection xmlns="urn:x">'), encoding="utf-8"
     )
-    with pytest.raises(InputError, match=r"another kind of XML.*found <collection> of the namespace urn:x"):
+    with pytest.raises(InputError, match=r"another kind of XML.*found <collection> of a namespace.*xmlns"):
         read_corpus(path)
 
 

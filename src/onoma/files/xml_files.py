@@ -191,19 +191,21 @@ def with_root(file: SourceFile, roots: Collection[str]) -> XmlFile:
     found = xml_root(file)
     if found.root in roots:
         return found
-    namespace = found.root.rpartition("}")[0]
+    shown = f"<{_local_name(found.root)}>"
     other = FORMAT_OF_ROOT.get(found.root)
     fix = "check that this is the file that is meant"
     if other:
         fix = f"import it with format {other}"
     elif found.root.lower().endswith("html"):
         fix = "this is a web page; get the file that it offers"
+    elif _local_name(found.root) in roots:
+        shown, fix = f"{shown} of a namespace", "take the namespace (xmlns) out"
     raise InputError(
         "this is another kind of XML file",
         path=file.path,
         line=1,
         expected=f"the root element {_listed(roots)}",
-        found=f"<{_local_name(found.root)}>" + (f" of the namespace {namespace[1:]}" if namespace else ""),
+        found=shown,
         fix=fix,
     )
 
