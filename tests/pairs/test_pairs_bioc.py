@@ -185,19 +185,40 @@ def test_no_code_where_one_is_sought(tmp_path: Path) -> None:
     assert caught.value.path == path
 
 
+@pytest.mark.parametrize(
+    ("offsets", "place", "expected"),
+    [
+        ((0, 5), (0, 4), "<tgt> Back </tgt> pain"),
+        ((0, 4), (0, 4), "<tgt> Back </tgt> pain"),  # ends where the other passage begins
+        ((7, 20), (7, 4), "<tgt> Back </tgt> pain"),
+        ((7, 20), (20, 4), "Back pain"),
+        ((9, 20), (0, 4), "Back pain"),  # nine before the end is its place, too
+    ],
+)
+def test_passages_with_and_without_a_gap(
+    offsets: tuple[int, int], place: tuple[int, int], expected: str, tmp_path: Path
+) -> None:
+    passages = [{"offset": at, "text": text} for at, text in zip(offsets, ("Back", "pain"), strict=True)]
+    one = annotation("Back", place, type="D", identifier="1")
+    path = write(tmp_path, [{"id": "1", "passages": passages, "annotations": [one]}], "documents.json")
+    assert read_corpus(path)["context"].to_list() == [expected]
+
+
 def test_the_context_in_a_long_document_is_the_passage(tmp_path: Path) -> None:
     def long(n_characters: int) -> Path:
         mention = annotation("flu", (n_characters, 3), type="D", identifier="F")
         passages = [
             {"offset": 0, "text": "x" * (n_characters - 1)},
             {"offset": n_characters, "text": "flu", "annotations": [mention]},
+            {"offset": n_characters + 4, "text": "a"},
         ]
         return write(tmp_path, [{"id": "1", "passages": passages}])
 
     reading = Reading()
     assert read_corpus(long(20_001), reading)["context"].to_list() == ["<tgt> flu </tgt>"]
     assert reading.notes == {"mentions in documents of more than 20,000 characters, whose context is the passage": 1}
-    assert len(read_corpus(long(19_000))["context"][0]) == 19_000 + len("<tgt> flu </tgt>")
+    assert read_corpus(long(19_996))["context"].to_list() == ["<tgt> flu </tgt>"]
+    assert len(read_corpus(long(19_995))["context"][0]) == 20_000 + len("<tgt>  </tgt>")
     assert read_corpus(long(20_001), with_context=False).columns[-1] == "end"
 
 
@@ -209,6 +230,10 @@ def test_the_context_in_a_long_document_is_the_passage(tmp_path: Path) -> None:
         ({"passages": [{"offset": "x", "text": "a"}]}, "a document that cannot be read.*a number"),
         ({"passages": [{"offset": -1, "text": "a"}]}, "a document that cannot be read.*a number"),
         (annotation("it", (1, 2), type="D", identifier="1"), "a place outside the document.*which ends at 2"),
+        (
+            {"passages": [{"offset": 0, "text": "", "annotations": [annotation("it", (0, 1), MESH="1")]}]},
+            "which ends at 0",
+        ),
         (annotation("it", (-1, 2), type="D", identifier="1"), "a place outside the document"),
         (annotation("it", (0, 0), type="D", identifier="1"), "a place outside the document"),
         (annotation("it", (0, 2), (1, 9), type="D", identifier="1"), "a place outside the document"),

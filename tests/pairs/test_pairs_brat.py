@@ -120,6 +120,11 @@ def test_several_codes_on_a_line(tmp_path: Path) -> None:
     assert found.codes == ("UMLS:C1", "UMLS:C2", "UMLS:C3")
 
 
+def test_pieces_in_another_order(tmp_path: Path) -> None:
+    write(tmp_path / "c", "T1\tX 15 24;7 14\tchronic back pain\nN1\tReference T1 C1\n")
+    assert read_corpus(tmp_path / "c").select("start", "end").row(0) == (7, 24)
+
+
 def test_codes_of_what_is_no_mention(tmp_path: Path) -> None:
     reading = Reading()
     write(tmp_path / "c", "N1\tReference T1 C1\nT2\tX 0 4\tБоль\nN2\tReference T2 C2\nN3\tReference T3 C3\n")

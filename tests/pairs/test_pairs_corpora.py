@@ -81,13 +81,15 @@ def test_types_and_prefixes(tmp_path: Path) -> None:
     assert (caught.value.path, caught.value.field) == (path, "type")
 
 
-@pytest.mark.parametrize("code", ["c|SUB|A|118|G", "p|DEL|508|F", "c|INS|1+2|A"])
+@pytest.mark.parametrize("code", ["c|SUB|A|118|G", "p|DEL|508|F ", "c|INS|1+2|A"])
 def test_a_variant_is_one_concept(code: str, tmp_path: Path) -> None:
     found = read_corpus(write(tmp_path, f"1|t|a b\n1\t0\t1\ta\tSequenceVariant\t{code}\n"))
-    assert found["concept_id"].to_list() == [code]
+    assert found["concept_id"].to_list() == [code.strip()]
 
 
-@pytest.mark.parametrize("said", ["", "-", "-1", "NIL", "NULL", "None", "CUI-less", "MESH:-1", "UMLS:", "-1|-"])
+@pytest.mark.parametrize(
+    "said", ["", "-", "-1", "NIL", "NULL", "None", "CUI-less", "MESH:-1", "MESH:NIL", "UMLS:", "-1|-"]
+)
 def test_mentions_of_no_concept(said: str, tmp_path: Path) -> None:
     found = read_corpus(write(tmp_path, f"1|t|a b\n1\t0\t1\ta\tGene\t{said}\n"), add_prefix="X:")
     assert found["concept_id"].to_list() == ["NIL"]

@@ -74,7 +74,7 @@ class Annotation:
     codes: tuple[str, ...]
     parts: tuple[str, ...]
     line: int | None
-    is_of_passage: bool = False
+    is_of_passage: bool
 
     @property
     def start(self) -> int:
