@@ -70,12 +70,25 @@ def test_codes_in_notes(tmp_path: Path) -> None:
     annotations = (
         "T1\tMORFOLOGIA 0 4\tБоль\n#1\tAnnotatorNotes T1\t8000/6/H\nT2\tX 26 32\tNausea\n#2\tAnnotatorNotes T2\tC1 C2\n"
         "T3\tX 34 44\tcitalopram\n#3\tAnnotatorNotes T3\t-1\n#4\tAnnotatorNotes R3\n"
+        "R1\tCAUSE Arg1:T1 Arg2:T2\nE1\tPain:T9\nE2\nA1\tNegation T1\n"
     )
     write(tmp_path / "c", annotations)
     found = read_corpus(tmp_path / "c", codes_in="notes")
     assert found.select("mention", "concept_id").rows() == [("Боль", "8000/6/H"), ("citalopram", "NIL")]
-    with pytest.raises(InputError, match="no mention has a code"):
+    with pytest.raises(InputError, match=r"no mention has a code; expected a line N for it\. "):
         read_corpus(tmp_path / "c")
+    write(tmp_path / "c", "T1\tMORFOLOGIA 0 4\tБоль\n#1\tAnnotatorNotes T2\t8000/6/H\n")
+    with pytest.raises(InputError, match=r"no mention has a code; expected a note for it\. "):
+        read_corpus(tmp_path / "c", codes_in="notes")
+
+
+@pytest.mark.parametrize("line", ["#9", "#9\tAnnotatorNotes", "#9\tAnnotatorNotes T1 T2"])
+def test_bad_notes(line: str, tmp_path: Path) -> None:
+    write(tmp_path / "c", f"T1\tX 0 4\tБоль\n{line}\n#1\tAnnotatorNotes T1\tC1\n")
+    with pytest.raises(InputError, match=r"no line of brat's format.*ID, KIND MENTION and the note") as caught:
+        read_corpus(tmp_path / "c", codes_in="notes")
+    assert caught.value.line == 2
+    assert len(read_corpus(tmp_path / "c", Reading(on_error="skip"), codes_in="notes")) == 1
 
 
 @pytest.mark.parametrize(
@@ -96,21 +109,26 @@ def test_codes_in_notes(tmp_path: Path) -> None:
 def test_codes_in_the_place_of_the_type(kind: str, expected: tuple[str, ...], tmp_path: Path) -> None:
     write(tmp_path / "c", f"TT1\t{kind} 0 4;7 14\tБоль chronic\n")
     (found,) = corpus_annotations(tmp_path / "c", codes_in="type")
-    assert (found.codes, found.types, found.pieces) == (expected, (), ((0, 4), (7, 14)))
+    assert (found.codes, found.types, found.pieces, found.line) == (expected, (), ((0, 4), (7, 14)), 1)
 
 
 def test_files_of_the_shared_tasks(tmp_path: Path) -> None:
     write(tmp_path / "c", "T1\tHabitat 0 4\tБоль\nT2\tMicroorganism 26 32\tNausea\n", name="train/1.a1")
     (tmp_path / "c" / "train" / "1.a2").write_text(
         "N1\tOntoBiotope Annotation:T1 Referent:OBT:001480\nN2\tNCBI_Taxonomy Annotation:T2 Referent:1280\n"
-        "T3\tLives 7 14\tchronic\nE1\tLives:T3 Bacterium:T2\n"
+        "T3\tLives 7 14\tchronic\nE1\tLives:T3 Bacterium:T2\nT4\tLives 26 32\tNausea\n"
     )
+    write(tmp_path / "c", "T1\tHabitat 0 4\tБоль\n", name="train/2.a1")
     reading = Reading()
     found = read_corpus(tmp_path / "c", reading)
     assert found.select("mention", "concept_id", "document").rows() == [
         ("Боль", "OBT:001480", "train/1"), ("Nausea", "1280", "train/1"),
     ]  # fmt: skip
-    assert reading.notes["triggers of events, left out"] == 1
+    assert reading.notes == {
+        "triggers of events, left out": 2,
+        "lines of relations, events, attributes and the like, which are not read": 1,
+        "mentions without a code, nor said to be of no concept, left out": 1,
+    }
     assert read_corpus(tmp_path / "c", codes_in="NCBI_Taxonomy")["concept_id"].to_list() == ["1280"]
 
 
@@ -134,9 +152,32 @@ def test_codes_of_what_is_no_mention(tmp_path: Path) -> None:
 
 def test_triggers_of_events_are_no_mentions(tmp_path: Path) -> None:
     reading = Reading()
-    write(tmp_path / "c", ANNOTATIONS + "E1\tPain:T1 Theme:T2\n")
-    assert "Боль" not in read_corpus(tmp_path / "c", reading)["mention"]
+    write(tmp_path / "c", ANNOTATIONS + "E1\tPain:T1 Theme:T2\nR2\tCAUSE:T5\n")
+    assert read_corpus(tmp_path / "c", reading)["mention"].to_list() == [
+        "chronic back pain", "chronic pain", "citalopram",
+    ]  # fmt: skip
     assert reading.notes["triggers of events, left out"] == 1
+    write(tmp_path / "c", "T1\tX 0 4\tБоль\nE1\tPain:T1\n")
+    with pytest.raises(InputError, match="no mention of one concept here"):
+        read_corpus(tmp_path / "c")
+
+
+def test_blank_lines_and_blanks_around_a_mention(tmp_path: Path) -> None:
+    write(tmp_path / "c", "\n \nT1\tX 0 4\t Боль \n\nN1\tReference T1 C1\n")
+    (found,) = corpus_annotations(tmp_path / "c")
+    assert (found.mention, found.line) == ("Боль", 3)
+
+
+def test_the_context_in_a_long_text_is_the_line(tmp_path: Path) -> None:
+    write(tmp_path / "c", "T1\tX 20001 20005\tpain\nN1\tReference T1 C1\n", "x" * 20_000 + "\npain\nx")
+    assert read_corpus(tmp_path / "c")["context"].to_list() == ["<tgt> pain </tgt>"]
+
+
+@pytest.mark.parametrize("text", ["", "\n"])
+def test_nothing_annotated(text: str, tmp_path: Path) -> None:
+    write(tmp_path / "c", text)
+    with pytest.raises(InputError, match=r"no mention of one concept here.*found none at all"):
+        read_corpus(tmp_path / "c")
 
 
 @pytest.mark.parametrize("form", ["folder", "file", "zip"])
@@ -156,12 +197,12 @@ def test_forms(form: str, tmp_path: Path) -> None:
     assert found["document"].unique().to_list() == ["corpus/1" if form == "zip" else "1"]
 
 
-@pytest.mark.parametrize("path", ["c", "c/1.ANN"])
+@pytest.mark.parametrize("path", ["c", "c/A.ANN"])
 def test_endings_in_capital_letters(path: str, tmp_path: Path) -> None:
-    folder = write(tmp_path / "c")
-    (folder / "1.ann").rename(folder / "1.ANN")
-    (folder / "1.txt").rename(folder / "1.Txt")
-    assert read_corpus(tmp_path / path)["document"].to_list() == ["1"] * 4
+    folder = write(tmp_path / "c", name="A.ann")
+    (folder / "A.ann").rename(folder / "A.ANN")
+    (folder / "A.txt").rename(folder / "A.Txt")
+    assert read_corpus(tmp_path / path)["document"].to_list() == ["A"] * 4
 
 
 def test_line_ends_of_windows_count(tmp_path: Path) -> None:
@@ -175,15 +216,21 @@ def test_other_encodings(tmp_path: Path) -> None:
     (folder / "1.ann").write_bytes("T1\tX 0 8\tÜbelkeit\nN1\tReference T1 C1\n".encode("cp1252"))
     found = read_corpus(folder, Reading(encoding="cp1252"))
     assert found.select("mention", "context").rows() == [("Übelkeit", "<tgt> Übelkeit </tgt> da")]
-    with pytest.raises(InputError, match="not UTF-8") as caught:
+    with pytest.raises(InputError, match=r"not UTF-8 \(byte 0xdc\)") as caught:
         read_corpus(folder)
     assert (caught.value.path, caught.value.line) == (folder / "1.txt", 1)
+    write(folder, text=b"\n\x81\x81")
+    with pytest.raises(InputError, match=r"not cp1252 \(byte 0x81\)") as caught:
+        read_corpus(folder, Reading(encoding="cp1252"))
+    assert (caught.value.path, caught.value.line) == (folder / "1.txt", 2)
 
 
 def test_a_text_that_is_not_there(tmp_path: Path) -> None:
     folder = write(tmp_path / "c", text=None)
     write(folder, name="2.ann")
-    with pytest.raises(InputError, match=r"no text beside the annotations.*1\.txt.*put the texts") as caught:
+    with pytest.raises(
+        InputError, match=r"no text beside the annotations; expected 1\.txt\. .*put the texts"
+    ) as caught:
         read_corpus(folder)
     assert caught.value.path == folder / "1.ann"
     reading = Reading(on_error="skip")
@@ -201,6 +248,7 @@ def test_a_text_that_is_not_there(tmp_path: Path) -> None:
         ("N9\tReference T1", "no line of brat's format.*RESOURCE:CODE"),
         ("N9", "no line of brat's format.*RESOURCE:CODE"),
         ("nothing", "no line of brat's format.*an id"),
+        ("X1\tDISO 0 4\tБоль", "no line of brat's format.*an id"),
         ("Боль", "no line of brat's format.*an id"),
         ("\tБоль", "no line of brat's format.*an id"),
     ],
@@ -230,6 +278,12 @@ def test_places_outside_the_text(places: str, tmp_path: Path) -> None:
         read_corpus(folder)
     assert (caught.value.path, caught.value.line) == (folder / "1.ann", 1)
     assert len(read_corpus(folder, Reading(on_error="skip"))) == 4
+
+
+def test_an_empty_text(tmp_path: Path) -> None:
+    folder = write(tmp_path / "c", text="")
+    with pytest.raises(InputError, match="END at most 0"):
+        read_corpus(folder)
 
 
 def test_a_mention_at_another_place_is_not_marked(tmp_path: Path) -> None:

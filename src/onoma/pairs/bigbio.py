@@ -32,7 +32,7 @@ def is_bigbio(first_line: bytes) -> bool:
         return False
 
 
-def bigbio_annotations(file: SourceFile, reading: Reading, *, database: str = "") -> Iterator[Annotation]:
+def bigbio_annotations(file: SourceFile, reading: Reading, *, database: str) -> Iterator[Annotation]:
     """Every mention of a corpus in BigBIO's schema, in its order.
 
     Args:

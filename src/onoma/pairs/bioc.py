@@ -56,7 +56,7 @@ class _Entry:
     line: int | None
 
 
-def bioc_annotations(file: SourceFile, reading: Reading, *, is_xml: bool, code_key: str = "") -> Iterator[Annotation]:
+def bioc_annotations(file: SourceFile, reading: Reading, *, is_xml: bool, code_key: str) -> Iterator[Annotation]:
     """Every mention of a corpus in the BioC format, in its order.
 
     Args:

@@ -52,7 +52,7 @@ class _Lines:
 
 
 def brat_annotations(
-    files: Sequence[SourceFile], reading: Reading, *, path: Path, codes_in: str = ""
+    files: Sequence[SourceFile], reading: Reading, *, path: Path, codes_in: str
 ) -> Iterator[Annotation]:
     """Every mention of a corpus in brat's format, by document and in the order of its annotations.
 
@@ -78,16 +78,16 @@ def brat_annotations(
             continue
         lines = _Lines()
         _read_lines(file, lines, reading, codes_in)
-        if name_of_file.endswith(".a1") and stem + ".a2" in by_name:
+        if stem + ".a2" in by_name:
             _read_lines(by_name[stem + ".a2"], lines, reading, codes_in)
         reading.note(_OF_NO_MENTION, len(lines.codes.keys() - lines.mentions.keys()))
         document = Document(stem, _passages(text))
         for name, (number, line, found, mention) in lines.mentions.items():
-            is_mentioned = True
             codes = lines.codes.get(name)
             if name in lines.triggers:
                 reading.note(_TRIGGERS, 1)
                 continue
+            is_mentioned = True
             if codes is None:
                 reading.note(NO_CODE, 1)
                 continue
@@ -106,11 +106,11 @@ def brat_annotations(
                 line=number,
             )
     if is_mentioned and not is_coded:
-        place = {NOTES: "a note", TYPE: "a code in the place of its type"}.get(codes_in, "a line N")
+        place = "a note" if codes_in == NOTES else "a line N"
         raise InputError(
             "no mention has a code",
             path=path,
-            expected=f"{place} for it" + (f" of {codes_in}" if codes_in not in ("", NOTES, TYPE) else ""),
+            expected=f"{place} for it" + (f" of {codes_in}" if codes_in not in ("", NOTES) else ""),
             fix="say where the codes are (codes_in, --codes-in): notes, type, or the resource of lines N",
         )
 
@@ -211,7 +211,7 @@ def _add_normalisation(into: _Lines, rest: list[str], codes_in: str) -> str:
     mention, code = found[1] or found[4], found[2] or found[5]
     resource = found[3] or code.partition(":")[0]
     if codes_in in ("", resource):
-        into.codes.setdefault(mention, []).extend(codes_of(code) or ("",))
+        into.codes.setdefault(mention, []).extend(codes_of(code))
     return ""
 
 
@@ -220,5 +220,5 @@ def _add_note(into: _Lines, rest: list[str]) -> str:
     if found is None:
         return "ID, KIND MENTION and the note with tabs between"
     said = rest[1].split() if len(rest) > 1 else []
-    into.codes.setdefault(found[1], []).extend(code for one in said for code in codes_of(one) or ("",))
+    into.codes.setdefault(found[1], []).extend(code for one in said for code in codes_of(one))
     return ""
