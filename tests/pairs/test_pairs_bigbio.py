@@ -103,7 +103,8 @@ def test_a_text_by_itself_and_keys_without_a_value(tmp_path: Path) -> None:
 def test_shards_in_a_folder(tmp_path: Path) -> None:
     for number in (0, 1):
         write(tmp_path, [row(*ENTITIES, name=str(number))], f"train-0000{number}-of-00002.parquet")
-    assert read_corpus(tmp_path)["document"].unique(maintain_order=True).to_list() == ["0", "1"]
+    write(tmp_path, [row(*ENTITIES, name="2")], "valid.jsonl")
+    assert read_corpus(tmp_path)["document"].unique(maintain_order=True).to_list() == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -89,6 +89,7 @@ FORMS = {
     "documents.json": json.dumps,
     "collections.json": lambda made: json.dumps([{"documents": [one]} for one in made]),
     "lines.json": lambda made: "".join(json.dumps(one) + "\n" for one in made),
+    "blank.json": lambda made: "\n " + json.dumps(made),
     "mark.json": lambda made: "\ufeff" + json.dumps(made),
     "anything": as_xml,
 }
@@ -119,12 +120,16 @@ def test_every_form_of_it(name: str, tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["c.xml.gz", "c.json.gz", "c.zip", "folder", "of-two.zip"])
+@pytest.mark.parametrize("name", ["c.xml.gz", "c.json.gz", "c.zip", "folder", "packed", "of-two.zip"])
 def test_packed_and_in_a_folder(name: str, tmp_path: Path) -> None:
     xml, as_json = as_xml(documents()).encode(), json.dumps(documents()).encode()
     path = tmp_path / name
     if name.endswith(".gz"):
         path.write_bytes(gzip.compress(xml if "xml" in name else as_json))
+    elif name == "packed":
+        path.mkdir()
+        (path / "c.xml.gz").write_bytes(gzip.compress(xml))
+        (path / "README.md").write_text("no corpus")
     elif name == "folder":
         path.mkdir()
         for number in (1, 2):
@@ -177,6 +182,10 @@ def test_where_the_codes_are(name: str, infons: dict[str, str], codes_in: str, e
 
 
 def test_no_code_where_one_is_sought(tmp_path: Path) -> None:
+    one = annotation("it", (0, 2), type="Gene", Gene="672")
+    path = write(tmp_path, [{"id": "1", "passages": [{"offset": 0, "text": "it", "annotations": [one]}]}])
+    with pytest.raises(InputError, match="no annotation has a code"):
+        read_corpus(path, codes_in="CUI")
     path = write(tmp_path, documents())
     with pytest.raises(
         InputError, match=r"no annotation has a code.*the key CUI.*identifier, type.*--codes-in"
@@ -241,7 +250,8 @@ def test_the_context_in_a_long_document_is_the_passage(tmp_path: Path) -> None:
     ],
 )
 def test_bad_documents_and_annotations(name: str, change: Document, problem: str, tmp_path: Path) -> None:
-    bad: Document = {"id": "1", "passages": [{"offset": 0, "text": "it"}]}
+    good = annotation("it", (0, 2), type="D", identifier="1")
+    bad: Document = {"id": "1", "passages": [{"offset": 0, "text": "it", "annotations": [good]}]}
     if "infons" in change:
         bad["passages"][0]["annotations"] = [change]
     else:
@@ -354,8 +364,10 @@ def test_no_corpus(text: str, problem: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["c.xml", "collection.json"])
 def test_an_encoding_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="XML says its encoding itself"):
-        read_corpus(write(tmp_path, documents(), name), Reading(encoding="cp1252"))
+    path = write(tmp_path, documents(), name)
+    with pytest.raises(InputError, match="XML says its encoding itself") as caught:
+        read_corpus(path, Reading(encoding="cp1252"))
+    assert (caught.value.path, caught.value.field) == (path, "encoding")
 
 
 def test_lines_of_annotations(tmp_path: Path) -> None:

@@ -182,11 +182,12 @@ def test_nothing_annotated(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["folder", "file", "zip"])
 def test_forms(form: str, tmp_path: Path) -> None:
-    folder = write(tmp_path / "c", name="1.ann")
+    folder = write(tmp_path / "c.ann", name="1.ann")
     write(folder, "", "", name="2.ann")
     path = folder
     if form == "file":
         path = folder / "1.ann"
+        write(folder, name="2.ann")
     elif form == "zip":
         path = tmp_path / "c.zip"
         with zipfile.ZipFile(path, "w") as archive:

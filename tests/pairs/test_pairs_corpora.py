@@ -136,6 +136,12 @@ def test_a_document_that_comes_twice(tmp_path: Path) -> None:
     assert found["context"].to_list() == ["ab <tgt> cd </tgt>", "ab <tgt> ef </tgt>"]
 
 
+@pytest.mark.parametrize(("parts", "n_mentions"), [("ab", 1), (" ", 1), ("a|b", 0), ("a|b|c", 0)])
+def test_mentions_whose_parts_are_written_out(parts: str, n_mentions: int, tmp_path: Path) -> None:
+    text = f"1|t|ab cd\n1\t0\t2\tab\tDisease\tD1\t{parts}\n1\t3\t5\tcd\tDisease\tD2\n"
+    assert len(read_corpus(write(tmp_path, text))) == n_mentions + 1
+
+
 def test_one_concept_however_often_it_is_named(tmp_path: Path) -> None:
     text = "1|t|ab\n1\t0\t2\tab\tDisease\tD1|D1\n1\t0\t2\tab\tDisease\tX:\n"
     found = read_corpus(write(tmp_path, text), strip_prefix="X:", add_prefix="MESH:")
@@ -157,14 +163,16 @@ def test_documents_in_two_files_and_files_without_any(tmp_path: Path) -> None:
     reading = Reading()
     assert "".join(read_corpus(tmp_path, reading)["document"]) == "12345256"
     assert reading.notes == {
-        "files in which no mention was found": 1,
+        "files that gave no mention": 1,
         "documents that came in another file too, read again": 2,
     }
 
 
 def test_codes_have_one_place(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="one place in PubTator's format"):
-        read_corpus(write(tmp_path, CORPUS), codes_in="identifier")
+    path = write(tmp_path, CORPUS)
+    with pytest.raises(InputError, match="one place in PubTator's format") as caught:
+        read_corpus(path, codes_in="identifier")
+    assert (caught.value.path, caught.value.field) == (path, "codes_in")
 
 
 def test_another_encoding(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.errors import InputError, checked_path
-from onoma.files.archives import SourceFile, files_opened, is_zip
+from onoma.files.archives import SourceFile, files_opened
 from onoma.files.reading import Reading, check_chosen
 from onoma.files.table_rows import PARQUET, ending_of
 from onoma.files.text_files import check_is_file, read_bytes
@@ -27,7 +27,7 @@ _SEVERAL = "mentions of several concepts, left out"
 _ELSEWHERE = "mentions that do not stand where their annotation says, whose place in the context is not marked"
 _LONG = f"mentions in documents of more than {LONGEST_TEXT:,} characters, whose context is the passage"
 _TWICE = "documents that came in another file too, read again"
-_NOTHING = "files in which no mention was found"
+_NOTHING = "files that gave no mention"
 _ENDINGS = tuple(f".{ending}{packed}" for ending in ("xml", "json", "jsonl", "parquet") for packed in ("", ".gz"))
 """Of the files of BioC and BigBIO in a folder."""
 _TABLE = pl.Schema(
@@ -137,8 +137,7 @@ def corpus_annotations(
             for one in _annotations(file, reading, codes_in):
                 documents.add(one.document)
                 yield one
-            if len(files) > 1:
-                reading.note(_NOTHING, not documents)
+            reading.note(_NOTHING, not documents)
             reading.note(_TWICE, len(documents & before))
             before |= documents
 
@@ -147,11 +146,8 @@ def corpus_annotations(
 def _files(path: Path) -> Iterator[tuple[SourceFile, ...]]:
     """The files to read: all of brat's, or those of BioC or BigBIO in a folder or archive, or the one file."""
     if path.is_file() and path.name.lower().endswith(brat.SUFFIXES):
-        near = (one for one in path.parent.iterdir() if one.stem == path.stem and one.suffix.lower() in brat.ENDINGS)
+        near = (one for one in path.parent.iterdir() if one.stem == path.stem and one.is_file())
         yield tuple(SourceFile(one.name, one) for one in sorted(near))
-        return
-    if not path.is_dir() and not is_zip(path):
-        yield (SourceFile(path.name, path),)
         return
     with files_opened(path) as files:
         endings = brat.ENDINGS if any(file.name.lower().endswith(brat.SUFFIXES) for file in files) else _ENDINGS
