@@ -27,9 +27,9 @@ def annotation(text: str, *places: tuple[int, int], **infons: str) -> Document:
 
 def documents() -> list[Document]:
     in_title = [
+        annotation("", type="MeSH_Indexing", identifier="MESH:D1"),
         annotation("β-thalassemia", (0, 13), type="Disease", identifier="MESH:D017086"),
         annotation("MI", (16, 2), type="Disease", identifier="MESH:D009203"),
-        annotation("", type="MeSH_Indexing", identifier="MESH:D1"),
     ]
     in_abstract = [
         annotation("Back pain", (40, 9), type="Disease", identifier="-"),
@@ -172,20 +172,41 @@ def test_sentences(name: str, tmp_path: Path) -> None:
         ({"identifier": "1", "MESH": "D1"}, "MESH", "D1"),
         ({"identifier": "c|SUB|A|118|G", "type": "Variant"}, "", "c|SUB|A|118|G"),
         ({"CUI": "C1", "type": "DISO"}, "CUI", "C1"),
+        ({"identifier": "", "type": "Gene"}, "", "NIL"),
+        ({"identifier": " D1\n", "type": "Gene"}, "", "D1"),
     ],
 )
 @pytest.mark.parametrize("name", ["c.xml", "collection.json"])
 def test_where_the_codes_are(name: str, infons: dict[str, str], codes_in: str, expected: str, tmp_path: Path) -> None:
     one = {"id": "1", "passages": [{"offset": 0, "text": "it", "annotations": [annotation("it", (0, 2), **infons)]}]}
-    found = read_corpus(write(tmp_path, [one], name), codes_in=codes_in)
-    assert found.row(0)[1:3] == (expected, infons.get("type", ""))
+    path = write(tmp_path, [one], name)
+    assert read_corpus(path, codes_in=codes_in).row(0)[1:3] == (expected, infons.get("type", ""))
+    (found,) = corpus_annotations(path, codes_in=codes_in)
+    assert found.types == tuple(infons[key] for key in infons if key == "type")
+
+
+def test_blanks_around_numbers_of_xml(tmp_path: Path) -> None:
+    path = write(tmp_path, documents())
+    expected = read_corpus(path)
+    text = path.read_text(encoding="utf-8")
+    for tag in ("offset", "id"):
+        text = text.replace(f"<{tag}>", f"<{tag}>\n  ").replace(f"</{tag}>", f"\n</{tag}>")
+    path.write_text(text, encoding="utf-8")
+    assert read_corpus(path).equals(expected)
 
 
 def test_no_code_where_one_is_sought(tmp_path: Path) -> None:
-    one = annotation("it", (0, 2), type="Gene", Gene="672")
+    one = annotation("it", (0, 2), type="Gene", Gene="672", c="", b="", a="")
     path = write(tmp_path, [{"id": "1", "passages": [{"offset": 0, "text": "it", "annotations": [one]}]}])
-    with pytest.raises(InputError, match="no annotation has a code"):
+    with pytest.raises(InputError, match=r"no annotation has a code.*the key CUI; found the keys Gene, a, b, c, type"):
         read_corpus(path, codes_in="CUI")
+    one["infons"] = {"x": "672"}
+    path = write(tmp_path, [{"id": "1", "passages": [{"offset": 0, "text": "it", "annotations": [one]}]}])
+    with pytest.raises(
+        InputError, match="the key identifier or MESH or NCBI Gene identifier; found the keys x"
+    ) as caught:
+        read_corpus(path)
+    assert caught.value.field == "infon"
     path = write(tmp_path, documents())
     with pytest.raises(
         InputError, match=r"no annotation has a code.*the key CUI.*identifier, type.*--codes-in"
@@ -201,6 +222,7 @@ def test_no_code_where_one_is_sought(tmp_path: Path) -> None:
         ((0, 4), (0, 4), "<tgt> Back </tgt> pain"),  # ends where the other passage begins
         ((7, 20), (7, 4), "<tgt> Back </tgt> pain"),
         ((7, 20), (20, 4), "Back pain"),
+        ((5, 0), (5, 4), "pain <tgt> Back </tgt>"),
         ((9, 20), (0, 4), "Back pain"),  # nine before the end is its place, too
     ],
 )
@@ -235,8 +257,8 @@ def test_the_context_in_a_long_document_is_the_passage(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"id": " "}, "a document that cannot be read.*an id"),
-        ({"passages": [{"offset": "x", "text": "a"}]}, "a document that cannot be read.*a number"),
+        ({"id": " "}, "field id: a document that cannot be read.*an id"),
+        ({"passages": [{"offset": "x", "text": "a"}]}, "field offset: a document that cannot be read.*a number"),
         ({"passages": [{"offset": -1, "text": "a"}]}, "a document that cannot be read.*a number"),
         (annotation("it", (1, 2), type="D", identifier="1"), "a place outside the document.*which ends at 2"),
         (
@@ -246,14 +268,16 @@ def test_the_context_in_a_long_document_is_the_passage(tmp_path: Path) -> None:
         (annotation("it", (-1, 2), type="D", identifier="1"), "a place outside the document"),
         (annotation("it", (0, 0), type="D", identifier="1"), "a place outside the document"),
         (annotation("it", (0, 2), (1, 9), type="D", identifier="1"), "a place outside the document"),
-        (annotation(" ", (0, 2), type="D", identifier="1"), "a blank mention"),
+        (annotation("it", type="D", identifier="1") | {"locations": [{"offset": "x", "length": 2}]}, "a place outside"),
+        (annotation("it", type="D", identifier="1") | {"locations": [{"offset": 0, "length": "x"}]}, "a place outside"),
+        (annotation(" ", (0, 2), type="D", identifier="1"), "a blank mention; expected a text; found document 1:\\. "),
     ],
 )
 def test_bad_documents_and_annotations(name: str, change: Document, problem: str, tmp_path: Path) -> None:
     good = annotation("it", (0, 2), type="D", identifier="1")
     bad: Document = {"id": "1", "passages": [{"offset": 0, "text": "it", "annotations": [good]}]}
     if "infons" in change:
-        bad["passages"][0]["annotations"] = [change]
+        bad["passages"][0]["annotations"] = [change, good]
     else:
         bad |= change
     path = write(tmp_path, [bad, *documents()], name)
@@ -262,7 +286,7 @@ def test_bad_documents_and_annotations(name: str, change: Document, problem: str
     assert caught.value.path == path
     assert caught.value.line is not None
     reading = Reading(on_error="skip")
-    assert len(read_corpus(path, reading)) == 4
+    assert len(read_corpus(path, reading)) == (5 if "infons" in change else 4)
     assert len(reading.rejects) == 1
 
 
@@ -275,7 +299,7 @@ def test_bad_documents_and_annotations(name: str, change: Document, problem: str
         ({"id": "1", "passages": [{"offset": 0, "annotations": [{"text": "a"}]}]}, "the key 'infons' is not there"),
         ({"id": "1", "passages": 3}, "not as BioC has them"),
         ({"id": "1", "passages": [3]}, "not as BioC has them"),
-        ({"id": "1", "passages": [[]]}, "field passages.*no list of objects"),
+        ({"id": "1", "passages": [[]]}, "field passages.*found no list of objects"),
         ({"id": "1", "passages": [{"offset": 0, "text": ["a"]}]}, "field text.*an object or a list inside"),
         ({"id": "1", "passages": [{"offset": 0, "text": "\ud800"}]}, "field text.*half a character"),
         ({"id": "1", "passages": [{"offset": 0, "sentences": 3}]}, "field sentences.*no list of objects"),
@@ -327,6 +351,16 @@ def test_keys_without_a_value_and_with_several(tmp_path: Path) -> None:
     assert read_corpus(path, codes_in="score").row(0)[:2] == ("it", "0.5")
 
 
+def test_xml_without_a_text(tmp_path: Path) -> None:
+    path = write(tmp_path, documents())
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("<text>None.</text>", ""), encoding="utf-8")
+    assert len(read_corpus(path)) == 4
+    path.write_text(text.replace("<text>MI</text>", ""), encoding="utf-8")
+    with pytest.raises(InputError, match="a blank mention"):
+        read_corpus(path)
+
+
 def test_a_namespace_is_told(tmp_path: Path) -> None:
     path = write(tmp_path, documents())
     path.write_text(
@@ -373,4 +407,4 @@ def test_an_encoding_is_refused(name: str, tmp_path: Path) -> None:
 def test_lines_of_annotations(tmp_path: Path) -> None:
     path = tmp_path / "c.xml"
     path.write_text(as_xml(documents()).replace("<annotation", "\n<annotation"), encoding="utf-8")
-    assert [one.line for one in corpus_annotations(path)] == [4, 5, 7, 8, 9]
+    assert [one.line for one in corpus_annotations(path)] == [5, 6, 7, 8, 9]
