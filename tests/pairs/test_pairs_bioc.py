@@ -89,6 +89,7 @@ FORMS = {
     "documents.json": json.dumps,
     "collections.json": lambda made: json.dumps([{"documents": [one]} for one in made]),
     "lines.json": lambda made: "".join(json.dumps(one) + "\n" for one in made),
+    "spaced.json": lambda made: "".join(json.dumps(one) + "\n \n\n" for one in made),
     "blank.json": lambda made: "\n " + json.dumps(made),
     "mark.json": lambda made: "\ufeff" + json.dumps(made),
     "anything": as_xml,
@@ -299,20 +300,20 @@ def test_bad_documents_and_annotations(name: str, change: Document, problem: str
         ({"id": "1", "passages": [{"offset": 0, "annotations": [{"text": "a"}]}]}, "the key 'infons' is not there"),
         ({"id": "1", "passages": 3}, "not as BioC has them"),
         ({"id": "1", "passages": [3]}, "not as BioC has them"),
-        ({"id": "1", "passages": [[]]}, "field passages.*found no list of objects"),
-        ({"id": "1", "passages": [{"offset": 0, "text": ["a"]}]}, "field text.*an object or a list inside"),
-        ({"id": "1", "passages": [{"offset": 0, "text": "\ud800"}]}, "field text.*half a character"),
-        ({"id": "1", "passages": [{"offset": 0, "sentences": 3}]}, "field sentences.*no list of objects"),
-        ({"id": "1", "passages": [], "annotations": {}}, "field annotations.*no list of objects"),
-        ({"id": "1", "passages": [], "annotations": [{"infons": [1]}]}, "field infons.*no list of objects"),
-        ({"id": "1", "passages": [], "annotations": [annotation("a") | {"locations": {}}]}, "field locations"),
+        ({"id": "1", "passages": [[]]}, "field passages: .*found no list of objects"),
+        ({"id": "1", "passages": [{"offset": 0, "text": ["a"]}]}, "field text: .*an object or a list inside"),
+        ({"id": "1", "passages": [{"offset": 0, "text": "\ud800"}]}, "field text: .*half a character"),
+        ({"id": "1", "passages": [{"offset": 0, "sentences": 3}]}, "field sentences: .*no list of objects"),
+        ({"id": "1", "passages": [], "annotations": {}}, "field annotations: .*no list of objects"),
+        ({"id": "1", "passages": [], "annotations": [{"infons": [1]}]}, "field infons: .*no list of objects"),
+        ({"id": "1", "passages": [], "annotations": [annotation("a") | {"locations": {}}]}, "field locations: "),
         ({"id": "1", "passages": [], "annotations": [annotation("a") | {"locations": [{}]}]}, "'offset' is not there"),
-        ({"id": "1", "passages": [], "annotations": [annotation("a") | {"text": {}}]}, "field text"),
-        ({"id": "1", "passages": [], "relations": 3}, "field relations.*no list of objects"),
+        ({"id": "1", "passages": [], "annotations": [annotation("a") | {"text": {}}]}, "field text: "),
+        ({"id": "1", "passages": [], "relations": 3}, "field relations: .*no list of objects"),
         ({"id": None, "passages": []}, "a document that cannot be read.*an id"),
         ({"document_id": "1", "passages": [], "entities": []}, "BigBIO's schema, which belongs on one line"),
-        (5, "field documents.*no list of objects"),
-        (None, "field documents.*no list of objects"),
+        (5, "field documents: .*no list of objects"),
+        (None, "field documents: .*no list of objects"),
     ],
 )
 def test_json_that_is_no_document(bad: Any, problem: str, tmp_path: Path) -> None:
@@ -324,11 +325,14 @@ def test_json_that_is_no_document(bad: Any, problem: str, tmp_path: Path) -> Non
     assert len(read_corpus(path, reading)) == 4
 
 
-@pytest.mark.parametrize("inner", [None, 5, {}])
-def test_a_collection_without_documents(inner: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [({"documents": None}, "'passages' is not there"), ({"documents": 5}, "'passages' is not there"), (5, "no list")],
+)
+def test_a_collection_without_documents(bad: Any, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "c.json"
-    path.write_text(json.dumps([{"documents": inner}, {"documents": documents()}]))
-    with pytest.raises(InputError, match="the key 'passages' is not there"):
+    path.write_text(json.dumps([bad, {"documents": documents()}]))
+    with pytest.raises(InputError, match=problem):
         read_corpus(path)
     assert len(read_corpus(path, Reading(on_error="skip"))) == 4
 
@@ -386,11 +390,14 @@ def test_a_bad_line_among_documents_on_lines(tmp_path: Path) -> None:
         ('{"documents": [', "cut off|not JSON"),
         ('{"other": []}', "no mention of one concept"),
         ("[]", "no mention of one concept"),
+        ('{"documents": null}', "field documents: .*no list of objects"),
+        ('{"documents": 5}', "field documents: .*no list of objects"),
+        ('{"id": "\udce9"}', "not UTF-8"),
     ],
 )
 def test_no_corpus(text: str, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "c"
-    path.write_text(text)
+    path.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(InputError, match=problem) as caught:
         read_corpus(path)
     assert caught.value.path == path

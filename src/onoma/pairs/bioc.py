@@ -201,8 +201,8 @@ def _json_documents(file: SourceFile, reading: Reading) -> Iterator[tuple[int, A
     else:
         keys: set[str | int] = set()
         for found in json_values(file, reading, depth=2):
-            keys.update(found.place[:1])
-            if len(found.place) == 2 and found.place[0] in _COLLECTION_KEYS:
+            keys.add(found.place[0])
+            if found.place[0] in _COLLECTION_KEYS:
                 yield found.line, found.value
         if "passages" in keys:  # one document on several lines
             yield from ((found.line, found.value) for found in json_values(file, reading, depth=0))
