@@ -12,6 +12,7 @@ import pytest
 from onoma.errors import InputError
 from onoma.files.reading import Reading
 from onoma.pairs import read_corpus
+from onoma.pairs.corpora import corpus_annotations
 
 Row = dict[str, Any]
 TITLE, ABSTRACT = "β-thalassemia & MI", "Back pain or chronic pain."
@@ -85,7 +86,10 @@ def test_one_database(name: str, tmp_path: Path) -> None:
     assert found["concept_id"].to_list() == ["C0027051", "C1"]
     with pytest.raises(InputError, match=r"no mention has a code in umls.*MESH or UMLS.*--codes-in") as caught:
         read_corpus(path, codes_in="umls")
-    assert caught.value.path == path
+    assert (caught.value.path, caught.value.field) == (path, "db_name")
+    path = write(tmp_path, [row(entity("MI", [[16, 18]]))], "c.jsonl")
+    with pytest.raises(InputError, match=r"no mention of one concept here.*mentions without a code.*: 1"):
+        read_corpus(path, codes_in="UMLS")
 
 
 def test_several_types_as_xmen_has_them(tmp_path: Path) -> None:
@@ -98,6 +102,16 @@ def test_a_text_by_itself_and_keys_without_a_value(tmp_path: Path) -> None:
     rows = [row(one), row(name="8") | {"passages": None, "entities": None}]
     found = read_corpus(write(tmp_path, rows, "c.jsonl"))
     assert found.select("mention", "concept_id", "type").rows() == [("MI", "NIL", "")]
+
+
+def test_places_of_passages_and_lines(tmp_path: Path) -> None:
+    one = {key: row(*ENTITIES)[key] for key in ("entities", "passages", "document_id")}
+    one["passages"].reverse()
+    path = write(tmp_path, [one], "c.jsonl")
+    path.write_text(" \n\n" + path.read_text() + "\n" + path.read_text())
+    found = list(corpus_annotations(path))
+    assert [at.line for at in found] == [3] * 5 + [5] * 5
+    assert all(at.is_in_place for at in found)
 
 
 def test_shards_in_a_folder(tmp_path: Path) -> None:
@@ -115,7 +129,7 @@ def test_shards_in_a_folder(tmp_path: Path) -> None:
         (entity("MI", [[-1, 2]], ("M", "D")), "a place outside the document"),
         (entity("MI", [[0, 2], [5, 5]], ("M", "D")), "a place outside the document"),
         (entity("MI", [], ("M", "D")), "a place outside the document"),
-        (entity(" ", [[0, 2]], ("M", "D")), "a blank mention"),
+        (entity(" ", [[0, 2]], ("M", "D")), "a blank mention; expected a text; found document 7:\\. "),
     ],
 )
 def test_bad_mentions(name: str, bad: Row, problem: str, tmp_path: Path) -> None:
@@ -131,7 +145,8 @@ def test_bad_mentions(name: str, bad: Row, problem: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"document_id": None}, "not in the schema.*found no id"),
+        ({"document_id": None}, "field document_id: .*not in the schema.*found no id"),
+        ({"document_id": []}, "field document_id: .*not in the schema"),
         ({"passages": 3}, "field passages: .*not in the schema.*no list of objects"),
         ({"passages": [{"text": ["a"], "offsets": [0]}]}, "field offsets: .*not in the schema.*no list of pairs"),
         ({"passages": [{"text": ["a"], "offsets": [[0, 1, 2]]}]}, "field offsets: .*no list of pairs"),
@@ -140,6 +155,10 @@ def test_bad_mentions(name: str, bad: Row, problem: str, tmp_path: Path) -> None
         ({"passages": [{"text": ["a"], "offsets": [["x", 1]]}]}, "field offsets: .*no number for each text"),
         ({"passages": [{"text": ["a"], "offsets": [[-1, 0]]}]}, "field offsets: .*no number for each text"),
         ({"passages": [{"text": [["a"]], "offsets": [[0, 1]]}]}, "field text: .*an object or a list inside"),
+        ({"entities": [entity("a", [[0, 1]]) | {"offsets": [[[], 1]]}]}, "field offsets: "),
+        ({"entities": [entity("a", [[0, 1]]) | {"type": {}}]}, "field type: "),
+        ({"entities": [entity("a", [[0, 1]]) | {"normalized": [{"db_name": [], "db_id": ""}]}]}, "field db_name: "),
+        ({"entities": [entity("a", [[0, 1]]) | {"normalized": [{"db_name": "", "db_id": []}]}]}, "field db_id: "),
         ({"entities": {}}, "field entities: .*no list of objects"),
         ({"entities": [entity("\ud800", [[0, 1]])]}, "field text: .*half a character"),
         ({"entities": [entity("a", [[0, 1]]) | {"normalized": {}}]}, "field normalized: .*no list of objects"),
@@ -149,11 +168,11 @@ def test_bad_mentions(name: str, bad: Row, problem: str, tmp_path: Path) -> None
     ],
 )
 def test_rows_that_are_no_documents(change: Row, problem: str, tmp_path: Path) -> None:
-    path = write(tmp_path, [row(*ENTITIES), row() | change], "c.jsonl")
+    path = write(tmp_path, [row(*ENTITIES), row() | change, row(ENTITIES[1])], "c.jsonl")
     with pytest.raises(InputError, match=problem) as caught:
         read_corpus(path)
     assert (caught.value.path, caught.value.line) == (path, 2)
-    assert len(read_corpus(path, Reading(on_error="skip"))) == 3
+    assert len(read_corpus(path, Reading(on_error="skip"))) == 4
 
 
 def test_a_bad_line(tmp_path: Path) -> None:

@@ -110,8 +110,9 @@ def test_mentions_of_several_concepts(codes: str, tmp_path: Path) -> None:
     [
         ("1\t0\t2\tab\tDisease", "no line of a corpus"),
         ("nothing", "no line of a corpus"),
+        ("1\tCID", "no line of a corpus"),
         ("9\t0\t2\tab\tDisease\tD1", "an annotation of another document"),
-        ("1\t0\t8\tab cd ef\tDisease\tD1", "a place outside the document"),
+        ("1\t0\t8\tab cd ef\tDisease\tD1", "a place outside the document; expected START below END, and END at most 5"),
         ("1\t2\t2\tab\tDisease\tD1", "a place outside the document"),
         ("1\t0\tx\tab\tDisease\tD1", "a place outside the document"),
         ("1\t-1\t2\tab\tDisease\tD1", "a place outside the document"),
@@ -136,10 +137,20 @@ def test_a_document_that_comes_twice(tmp_path: Path) -> None:
     assert found["context"].to_list() == ["ab <tgt> cd </tgt>", "ab <tgt> ef </tgt>"]
 
 
+def test_blanks_around_fields_and_a_short_relation(tmp_path: Path) -> None:
+    reading = Reading()
+    text = "1|t|ab\n  \n 1\t 0\t2 \tab\t Disease , T047\t D1 \n1\tR\tD1\n"
+    found = read_corpus(write(tmp_path, text), reading, with_context=False)
+    assert found.rows() == [("ab", "D1", "Disease,T047", "1", 0, 2)]
+    assert reading.notes == {"relations, which are not read": 1}
+
+
 @pytest.mark.parametrize(("parts", "n_mentions"), [("ab", 1), (" ", 1), ("a|b", 0), ("a|b|c", 0)])
 def test_mentions_whose_parts_are_written_out(parts: str, n_mentions: int, tmp_path: Path) -> None:
     text = f"1|t|ab cd\n1\t0\t2\tab\tDisease\tD1\t{parts}\n1\t3\t5\tcd\tDisease\tD2\n"
-    assert len(read_corpus(write(tmp_path, text))) == n_mentions + 1
+    path = write(tmp_path, text)
+    assert len(read_corpus(path)) == n_mentions + 1
+    assert next(corpus_annotations(path)).parts == tuple(filter(str.strip, parts.split("|")))
 
 
 def test_one_concept_however_often_it_is_named(tmp_path: Path) -> None:

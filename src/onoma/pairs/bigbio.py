@@ -78,7 +78,7 @@ def bigbio_annotations(file: SourceFile, reading: Reading, *, database: str) -> 
                 )
                 continue
             yield document.annotation(places, mention, types=types, codes=codes, line=line)
-    if database and databases and not has_codes:
+    if databases and not has_codes:
         raise InputError(
             f"no mention has a code in {database}",
             path=file.path,
