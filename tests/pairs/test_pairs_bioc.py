@@ -346,13 +346,14 @@ def test_one_document_by_itself(indent: int | None, tmp_path: Path) -> None:
 
 def test_keys_without_a_value_and_with_several(tmp_path: Path) -> None:
     one = annotation("it", (0, 2), type="D", identifier="C1") | {"relations": None}
-    one["infons"] |= {"normalized": ["C1"], "score": 0.5, "valid": True, "more": {}, "note": None}
+    one["infons"] |= {"normalized": ["C1"], "score": 0.5, "valid": True, "wrong": False, "more": {}, "note": None}
     nothing = {"infons": None, "text": None, "locations": None}
     passage = {"offset": 0, "text": "it", "sentences": None, "annotations": [one, nothing], "relations": None}
     empty = {"offset": None, "text": None, "annotations": None}
     path = write(tmp_path, [{"id": 1, "passages": [passage, empty], "annotations": None}], "documents.json")
     assert read_corpus(path).row(0)[:4] == ("it", "C1", "D", "1")
-    assert read_corpus(path, codes_in="score").row(0)[:2] == ("it", "0.5")
+    for key, expected in (("score", "0.5"), ("valid", "true"), ("wrong", "false"), ("note", "NIL")):
+        assert read_corpus(path, codes_in=key).row(0)[:2] == ("it", expected)
 
 
 def test_xml_without_a_text(tmp_path: Path) -> None:
