@@ -7,9 +7,11 @@ import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+import polars as pl
 import pytest
 
 from onoma.errors import InputError
@@ -236,21 +238,58 @@ def test_passages_with_and_without_a_gap(
     assert read_corpus(path)["context"].to_list() == [expected]
 
 
-def test_the_context_in_a_long_document_is_the_passage(tmp_path: Path) -> None:
+def in_words(folder: Path, words: list[str], at: int, *, n_words_in_title: int = 1) -> pl.DataFrame:
+    """A document of two passages, in which a word is a mention."""
+    title, abstract = " ".join(words[:n_words_in_title]), " ".join(words[n_words_in_title:])
+    start = len(" ".join(words[:at])) + bool(at)
+    mention = annotation(words[at], (start, len(words[at])), type="D", identifier="F")
+    passages = [
+        {"offset": 0, "text": title, "annotations": [mention]},
+        {"offset": len(title) + 1, "text": abstract},
+    ]
+    return read_corpus(write(folder, [{"id": "1", "passages": passages}]))
+
+
+@pytest.mark.parametrize("at", [0, 1, 3, 700, 2_000, 3_998, 3_999])
+@pytest.mark.parametrize("longest_word", [4, 5, 9])
+def test_the_context_in_a_long_document_is_what_is_around(at: int, longest_word: int, tmp_path: Path) -> None:
+    draw = Random(at)
+    words = ["x" * draw.randint(3 if longest_word > 4 else 4, longest_word) for _ in range(4_000)]
+    words += ["y" * max(0, 20_001 - len(" ".join(words)))]
+    before, after = words[:at], words[at + 1 :]
+    while len(" ".join(before)) + bool(before) > 2_000:
+        before = before[1:]
+    while len(" ".join(after)) + bool(after) > 2_000:
+        after = after[:-1]
+    expected = " ".join([*before, f"<tgt> {words[at]} </tgt>", *after])
+    found = in_words(tmp_path, words, at, n_words_in_title=2_100)
+    assert found["context"].to_list() == [expected]
+
+
+def test_where_there_are_no_spaces_words_are_cut(tmp_path: Path) -> None:
+    found = in_words(tmp_path, ["x" * 10_000, "flu", "y" * 10_000], 1)
+    assert found["context"].to_list() == ["x" * 1_999 + " <tgt> flu </tgt> " + "y" * 1_999]
+    for n, n_of_the_next in ((1_898, 100), (1_899, 0)):
+        before, after = "x" * n_of_the_next + " " + "z" * n, "w" * n + " " + "y" * n_of_the_next
+        found = in_words(tmp_path, ["x" * 10_000, "z" * n, "flu", "w" * n, "y" * 10_000], 2)
+        assert found["context"].to_list() == [f"{before} <tgt> flu </tgt> {after}".strip()]
+
+
+def test_how_long_a_document_is_its_mentions_context(tmp_path: Path) -> None:
     def long(n_characters: int) -> Path:
-        mention = annotation("flu", (n_characters, 3), type="D", identifier="F")
+        mention = annotation("flu", (0, 3), type="D", identifier="F")
         passages = [
-            {"offset": 0, "text": "x" * (n_characters - 1)},
-            {"offset": n_characters, "text": "flu", "annotations": [mention]},
-            {"offset": n_characters + 4, "text": "a"},
+            {"offset": 0, "text": "flu", "annotations": [mention]},
+            {"offset": 4, "text": "x" * (n_characters - 4)},
         ]
         return write(tmp_path, [{"id": "1", "passages": passages}])
 
     reading = Reading()
-    assert read_corpus(long(20_001), reading)["context"].to_list() == ["<tgt> flu </tgt>"]
-    assert reading.notes == {"mentions in documents of more than 20,000 characters, whose context is the passage": 1}
-    assert read_corpus(long(19_996))["context"].to_list() == ["<tgt> flu </tgt>"]
-    assert len(read_corpus(long(19_995))["context"][0]) == 20_000 + len("<tgt>  </tgt>")
+    assert read_corpus(long(20_001), reading)["context"].to_list() == ["<tgt> flu </tgt> " + "x" * 1_999]
+    assert reading.notes == {
+        "mentions in documents of more than 20,000 characters, whose context is the 2,000 before and after": 1
+    }
+    assert read_corpus(long(20_000))["context"].to_list() == ["<tgt> flu </tgt> " + "x" * 19_996]
     assert read_corpus(long(20_001), with_context=False).columns[-1] == "end"
 
 

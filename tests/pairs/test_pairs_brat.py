@@ -168,9 +168,9 @@ def test_blank_lines_and_blanks_around_a_mention(tmp_path: Path) -> None:
     assert (found.mention, found.line) == ("Боль", 3)
 
 
-def test_the_context_in_a_long_text_is_the_line(tmp_path: Path) -> None:
-    write(tmp_path / "c", "T1\tX 20001 20005\tpain\nN1\tReference T1 C1\n", "x" * 20_000 + "\npain\nx")
-    assert read_corpus(tmp_path / "c")["context"].to_list() == ["<tgt> pain </tgt>"]
+def test_the_context_in_a_long_text_is_what_is_around(tmp_path: Path) -> None:
+    write(tmp_path / "c", "T1\tX 21000 21004\tpain\nN1\tReference T1 C1\n", "ab\n" * 7_000 + "pain\nx")
+    assert read_corpus(tmp_path / "c")["context"].to_list() == ["ab " * 666 + "<tgt> pain </tgt> x"]
 
 
 @pytest.mark.parametrize("text", ["", "\n"])

@@ -56,8 +56,8 @@ def mentions(
 
     Other commands read the table: onoma linker tune LINKER --mentions TABLE --context context, onoma benchmark run own
     --data TABLE --group type. Columns: mention, concept_id (NIL: no concept), type, document, start, end, and context:
-    the document (of one above 20,000 characters the passage), with the mention between <tgt> and </tgt>. Mentions of
-    several concepts are left out and counted.
+    the document (of one above 20,000 characters the 2,000 before and after), with the mention between <tgt> and </tgt>.
+    Mentions of several concepts are left out and counted.
     """
     from onoma.artifacts import ensure_file_writable
     from onoma.cli import show

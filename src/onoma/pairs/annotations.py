@@ -10,8 +10,11 @@ from functools import cached_property
 from types import MappingProxyType
 
 LONGEST_TEXT = 20_000
-"""Characters of a document that is the context of its mentions as a whole; of a longer one it is the passage: an
+"""Characters of a document that is the context of its mentions as a whole. Of a longer one it is `AROUND` a mention: an
 article of 40,000 characters with 250 mentions would be written 250 times."""
+AROUND = 2_000
+"""Characters on either side of a mention: more than a cross-encoder reads."""
+_LONGEST_WORD = 100
 
 NO_CODE = "mentions without a code, nor said to be of no concept, left out"
 RELATIONS = "relations, which are not read"
@@ -54,15 +57,15 @@ class Annotation:
 
     Attributes:
         document: The document's id.
-        text: The document as one line, or the passage around the mention, if the document is above `LONGEST_TEXT`.
-        begin: Where ``text`` begins, as the corpus counts; places below 0 are of what comes before.
+        text: The document as one line, or what is `AROUND` the mention, if the document is above `LONGEST_TEXT`.
+        begin: Where ``text`` begins, as the corpus counts in the passage of the mention.
         pieces: Start and end of each piece of the mention, in characters from 0, as the corpus counts them.
         mention: The mention as the annotation has it.
         types: Of the concept: "Disease", or semantic types such as "T047".
         codes: As the annotation has them; none of a mention of no concept.
         parts: The texts of a composite mention, if the annotators wrote them out.
         line: Of the file.
-        is_of_passage: Whether ``text`` is a passage.
+        is_cut: Whether ``text`` is a part of the document.
     """
 
     document: str
@@ -74,7 +77,7 @@ class Annotation:
     codes: tuple[str, ...]
     parts: tuple[str, ...]
     line: int | None
-    is_of_passage: bool
+    is_cut: bool
 
     @property
     def start(self) -> int:
@@ -150,23 +153,34 @@ class Document:
     ) -> Annotation:
         """A mention of this document, at places in it; for the arguments see `Annotation`."""
         in_order = tuple(sorted(pieces))
-        start = in_order[0][0]
-        number = max(bisect_right(self._offsets, start) - 1, 0)
-        offset, passage = self.passages[number]
-        begin = self._begins[number]
-        is_of_passage = len(self._text) > LONGEST_TEXT
+        number = max(bisect_right(self._offsets, in_order[0][0]) - 1, 0)
+        shift = self._offsets[number] - self._begins[number]
+        is_cut = len(self._text) > LONGEST_TEXT
+        left, right = 0, len(self._text)
+        if is_cut:
+            left, right = self._around(in_order[0][0] - shift, in_order[-1][1] - shift)
         return Annotation(
             document=self.name,
-            text=self._text[begin : begin + len(passage)] if is_of_passage else self._text,
-            begin=offset if is_of_passage else offset - begin,
+            text=self._text[left:right] if is_cut else self._text,
+            begin=left + shift,
             pieces=in_order,
             mention=mention,
             types=types,
             codes=codes,
             parts=parts,
             line=line,
-            is_of_passage=is_of_passage,
+            is_cut=is_cut,
         )
+
+    def _around(self, start: int, end: int) -> tuple[int, int]:
+        """What is `AROUND` a place in the text, where words have no more than `_LONGEST_WORD` characters whole ones."""
+        left, right = max(start - AROUND, 0), end + AROUND
+        if left:
+            left = max(left, self._text.find(" ", left - 1, left + _LONGEST_WORD) + 1)
+        if right < len(self._text):
+            space = self._text.rfind(" ", right - _LONGEST_WORD, right + 1)
+            right = right if space < 0 else space
+        return left, right
 
     def place(self, start: str, end: str) -> tuple[int, int] | None:
         """A place in the document as numbers, if it is one."""

@@ -19,13 +19,15 @@ from onoma.files.table_rows import PARQUET, ending_of
 from onoma.files.text_files import check_is_file, read_bytes
 from onoma.files.xml_files import with_root
 from onoma.pairs import bigbio, bioc, brat, pubtator
-from onoma.pairs.annotations import LONGEST_TEXT, Annotation
+from onoma.pairs.annotations import AROUND, LONGEST_TEXT, Annotation
 
 NIL = "NIL"
 """The code of mentions of no concept."""
 _SEVERAL = "mentions of several concepts, left out"
 _ELSEWHERE = "mentions that do not stand where their annotation says, whose place in the context is not marked"
-_LONG = f"mentions in documents of more than {LONGEST_TEXT:,} characters, whose context is the passage"
+_LONG = (
+    f"mentions in documents of more than {LONGEST_TEXT:,} characters, whose context is the {AROUND:,} before and after"
+)
 _TWICE = "documents that came in another file too, read again"
 _NOTHING = "files that gave no mention"
 _ENDINGS = tuple(f".{ending}{packed}" for ending in ("xml", "json", "jsonl", "parquet") for packed in ("", ".gz"))
@@ -72,7 +74,7 @@ def read_corpus(
     Returns:
         A row for each mention: mention, concept_id ("NIL": of no concept), type, document, start, end (Int64,
         characters of the document), context (unless left out: the document, or of one of more than 20,000 characters
-        the passage, with the mention between ``<tgt>`` and ``</tgt>``).
+        the 2,000 before and after, with the mention between ``<tgt>`` and ``</tgt>``).
 
     Raises:
         InputError: no such file, no mention, no mention of a type; under "strict" also if a line is bad.
@@ -95,7 +97,7 @@ def read_corpus(
         context: tuple[str, ...] = ()
         if with_context:
             reading.note(_ELSEWHERE, not one.is_in_place)
-            reading.note(_LONG, one.is_of_passage)
+            reading.note(_LONG, one.is_cut)
             context = (one.marked_text,)
         rows.append((one.mention, code, ",".join(one.types), one.document, one.start, one.end, *context))
     check_chosen("type", types, there, path=path)
