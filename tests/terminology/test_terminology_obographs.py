@@ -361,3 +361,20 @@ def test_a_property_that_is_null_is_as_if_it_was_not_there(tmp_path: Path) -> No
     content = document(node("X:1", "a", xrefs=[nothing], definition=nothing, basicPropertyValues=[nothing]))
     terminology, _ = read(tmp_path, content)
     assert rows(terminology.cross_references(), "relation", "code") == [("xref", "MESH:D1")]
+
+
+def test_the_parent_of_what_is_obsolete_in_old_releases(tmp_path: Path) -> None:
+    parent = {"id": f"{OIO}ObsoleteClass", "lbl": "Obsolete Class", "type": "CLASS"}
+    is_obsolete = edge("X:1", "is_a", "X:0") | {"obj": f"{OIO}ObsoleteClass"}
+    content = document(
+        parent,
+        node("X:1", "a"),
+        node("X:2", "b"),
+        node("X:3", "c"),
+        edges=[is_obsolete, edge("X:2", "is_a", "X:3"), is_obsolete | {"sub": OBO + "X_3", "pred": OBO + "part_of"}],
+    )
+    terminology, _ = read(tmp_path, content)
+    assert rows(terminology.concepts(), "concept_id", "status") == [
+        ("X:1", "obsolete"), ("X:2", "active"), ("X:3", "active"),
+    ]  # fmt: skip
+    assert terminology.n_relations == 1

@@ -24,7 +24,8 @@ meta.basicPropertyValues        by ``pred``. IAO_0100001 (term replaced by): ``r
 ==============================  ===================================================================================
 
 An edge becomes a relation: "is_a", or the name of the property that its ``pred`` refers to (``shorthand`` of the
-PROPERTY node, else its ``lbl``). ``equivalentNodesSets`` become relations "equivalent_to" within the file, and
+PROPERTY node, else its ``lbl``); one of is_a to oboInOwl:ObsoleteClass (in old releases) makes its node obsolete
+instead. ``equivalentNodesSets`` become relations "equivalent_to" within the file, and
 cross-references "exactMatch" to what is outside.
 
 Nodes of type INDIVIDUAL and nodes without a type are not concepts; they are counted. A node that has no label and is
@@ -57,6 +58,7 @@ from onoma.terminology.iris import (
     OBO,
     by_http,
     code_maker,
+    is_obsolete_class,
     last_part,
     mapping_relation,
     relation_name,
@@ -79,6 +81,7 @@ from onoma.terminology.readers.ontology import (
     with_equivalents,
     with_head,
 )
+from onoma.terminology.tables import OBSOLETE
 
 _REPLACED_BY = (OBO + "IAO_0100001", "IAO:0100001")
 _LISTS = ("nodes", "edges", "equivalentNodesSets")
@@ -191,6 +194,8 @@ class _Document:
         self._said: list[tuple[str, str]] = []
         """Of the ontology itself, by property."""
         self._graph_of: dict[str, int] = {}
+        self._obsolete: list[str] = []
+        """Those that edges say to be so."""
 
     def terms(self) -> Iterator[OntologyTerm]:
         """The concepts, in the order of the document; edges and the rest are kept for `completed`."""
@@ -233,6 +238,10 @@ class _Document:
         }
         edges = edges.with_columns(pl.col("relation").replace(names))
         tables = dataclasses.replace(tables, relations=pl.concat([tables.relations, edges]))
+        if self._obsolete and tables.concepts is not None:
+            is_obsolete = pl.col("concept_id").is_in(self._obsolete)
+            status = pl.when(is_obsolete).then(pl.lit(OBSOLETE)).otherwise("status").alias("status")
+            tables = dataclasses.replace(tables, concepts=tables.concepts.with_columns(status))
         if self._default_namespace:
             tables = with_default_type(tables, self._default_namespace)
         return with_head(with_equivalents(tables, self._equivalents, self._reading), self._said)
@@ -292,6 +301,8 @@ class _Document:
             elif node.type is None:
                 self._reading.note("nodes without a type, left out", 1)
             return None
+        if is_obsolete_class(node.id):
+            return None
         term = OntologyTerm(self._code_of(node.id), is_obsolete=bool(node.meta.deprecated), line=line)
         if not self._wanted.keep(term.term_id):
             return None
@@ -341,6 +352,9 @@ class _Document:
                 line=line,
                 text=f"{head} {edge.pred} {tail}",
             )
+            return
+        if edge.pred == "is_a" and is_obsolete_class(edge.obj):
+            self._obsolete.append(head)
             return
         self._edges.add(head, edge.pred, tail, source_of(head), line)
 
