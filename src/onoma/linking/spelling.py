@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, islice, takewhile
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -35,13 +35,10 @@ MIN_CAPITALS = 7
 """The same for words in capitals."""
 _WORD = re.compile(r"(?<![\u0300-\u036f])\b[^\W\d_]+\b(?![\u0300-\u036f])")
 """Words whose letters are whole: one that takes an accent as a character of its own even when composed is left."""
-_WORDS_OF_NAMES = rf"\b\p{{Ll}}{{{MIN_LETTERS - 1},}}\b"
-"""Of names in lower case; it has only words of scripts with a case."""
 _WORDS = "words"
 WORDS_FILES = "words."
 """What the names of the files begin with."""
 _COUNTS_FILE = "words.counts.npy"
-_NAMES_AT_ONCE = 100_000
 _REMEMBERED = 100_000
 
 
@@ -80,16 +77,10 @@ class NameWords:
         Raises:
             InputError: ``names`` is one string.
         """
-        # Who opens a linker has its words already. Of polars only what needs none of its threads, which a process that
-        # was forked waits for without end.
-        import polars as pl
-
         check_several(names, "names")
         counter: Counter[str] = Counter()
-        left = iter(names)
-        while some := list(islice(left, _NAMES_AT_ONCE)):
-            texts = pl.Series("word", some, pl.String).str.normalize("NFC").str.to_lowercase()
-            counter.update(chain.from_iterable(map(set, texts.str.extract_all(_WORDS_OF_NAMES).to_list())))
+        for name in names:  # without polars, whose threads a process that was forked waits for without end
+            counter.update(_long_words(name))
         words = sorted(counter)
         return cls(words, np.array([counter[word] for word in words], np.int64))
 
@@ -199,6 +190,38 @@ class Spelling:
                 yield before + letter + after[1:]
                 yield before + letter + after
         yield from (word + letter for letter in self._letters)
+
+
+class _Kinds(dict[int, str]):
+    """For `str.translate`: small letters stay, other characters of words become "0", and those between words blanks.
+
+    Characters of words are those that UTS #18 has for word boundaries: alphabetic ones, marks, digits and joiners.
+    """
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        category = unicodedata.category(character)
+        if category == "Ll":
+            kind = character
+        elif category[0] in "LM" or category in {"Nd", "Nl", "Pc"} or _OTHERS_OF_WORDS.match(character):
+            kind = "0"
+        else:
+            kind = " "
+        self[code] = kind
+        return kind
+
+
+_OTHERS_OF_WORDS = re.compile(
+    "[\u200c\u200d\u24b6-\u24e9\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189]"
+)
+"""Joiners, and letters in circles and squares, which are alphabetic and no letters by category."""
+_KINDS = _Kinds()
+
+
+def _long_words(name: str) -> set[str]:
+    """Words of a name in lower case that are long enough, of small letters alone: of scripts that have a case."""
+    text = unicodedata.normalize("NFC", name).lower()
+    return {word for word in text.translate(_KINDS).split() if len(word) >= MIN_LETTERS - 1 and "0" not in word}
 
 
 def _with_capitals(read: str, written: str) -> str:
