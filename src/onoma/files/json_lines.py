@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
+
+from onoma.files.archives import SourceFile
+from onoma.files.reading import Reading
+from onoma.files.text_files import text_lines
 
 
 class BadLineError(Exception):
@@ -40,6 +45,22 @@ def json_object(line: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise BadLineError("a JSON value that is no object, where one is needed on each line")
     return record
+
+
+def json_records(file: SourceFile, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The number and the object of each line that is not blank; bad ones are rejected.
+
+    Raises:
+        InputError: as `onoma.files.text_files.text_lines`; under "strict" also a line as of `json_object`.
+    """
+    for begin, lines in text_lines(file, reading):
+        for number, line in enumerate(lines, begin):
+            if not line.strip():
+                continue
+            try:
+                yield number, json_object(line)
+            except BadLineError as error:
+                reading.reject(str(error), path=file.path, line=number, text=line, field=error.field)
 
 
 def json_text(value: object, field: str) -> str:

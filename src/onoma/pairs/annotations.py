@@ -1,4 +1,4 @@
-"""Annotated mentions in their documents, as the readers of corpora (PubTator, BioC, brat) give them."""
+"""Annotated mentions in their documents, as the readers of corpora (PubTator, BioC, brat, BigBIO) give them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
+
+from onoma.files.archives import SourceFile
+from onoma.files.json_lines import BadLineError
+from onoma.files.reading import Reading
 
 LONGEST_TEXT = 20_000
 """Characters of a document that is the context of its mentions as a whole. Of a longer one it is `AROUND` a mention: an
@@ -192,3 +196,29 @@ class Document:
     def places(self) -> str:
         """What a place in the document must be."""
         return f"START below END, and END at most {self.end}"
+
+
+def reject_document(
+    error: BadLineError | KeyError, what: str, expected: str, file: SourceFile, line: int, reading: Reading
+) -> None:
+    """Reject a document of JSON or Parquet that lacks a key or holds something else under it.
+
+    Args:
+        error: What reading it ended in.
+        what: As what it should be.
+        expected: What would have been right.
+        file: It is in this one.
+        line: Where it begins.
+        reading: Told of it.
+
+    Raises:
+        InputError: under "strict".
+    """
+    reading.reject(
+        f"a document that is not {what}",
+        path=file.path,
+        line=line,
+        field=error.field if isinstance(error, BadLineError) else None,
+        expected=expected,
+        found=str(error) if isinstance(error, BadLineError) else f"the key {error} is not there",
+    )

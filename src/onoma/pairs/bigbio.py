@@ -15,12 +15,12 @@ from typing import Any
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
-from onoma.files.json_lines import BadLineError, json_object, json_objects, json_text, json_texts
+from onoma.files.json_lines import BadLineError, json_object, json_objects, json_records, json_text, json_texts
 from onoma.files.reading import Reading
 from onoma.files.table_rows import PARQUET, ending_of, parquet_records
-from onoma.files.text_files import text_lines
-from onoma.pairs.annotations import NO_CODE, NUMBER, Annotation, Document, codes_of, known_codes
+from onoma.pairs.annotations import NO_CODE, NUMBER, Annotation, Document, codes_of, known_codes, reject_document
 
+_EXPECTED = "document_id, passages (text, offsets) and entities (type, text, offsets, normalized)"
 _COLUMNS = ("document_id", "passages", "entities")
 
 
@@ -52,14 +52,7 @@ def bigbio_annotations(file: SourceFile, reading: Reading, *, database: str) -> 
             found = json_objects(record["entities"], "entities")
             entities = [_entity(document, entity, database, databases) for entity in found]
         except (BadLineError, KeyError) as error:
-            reading.reject(
-                "a document that is not in the schema bigbio_kb",
-                path=file.path,
-                line=line,
-                field=error.field if isinstance(error, BadLineError) else None,
-                expected="document_id, passages (text, offsets) and entities (type, text, offsets, normalized)",
-                found=f"the key {error} is not there" if isinstance(error, KeyError) else str(error),
-            )
+            reject_document(error, "in the schema bigbio_kb", _EXPECTED, file, line, reading)
             continue
         for mention, pieces, codes, types in entities:
             if codes is None:
@@ -91,16 +84,8 @@ def bigbio_annotations(file: SourceFile, reading: Reading, *, database: str) -> 
 
 def _records(file: SourceFile, reading: Reading) -> Iterator[tuple[int, Mapping[str, Any]]]:
     if ending_of(file) in PARQUET:
-        yield from parquet_records(file, reading, columns=_COLUMNS)
-        return
-    for begin, lines in text_lines(file, reading):
-        for number, line in enumerate(lines, begin):
-            if not line.strip():
-                continue
-            try:
-                yield number, json_object(line)
-            except BadLineError as error:
-                reading.reject(str(error), path=file.path, line=number, text=line, field=error.field)
+        return parquet_records(file, reading, columns=_COLUMNS)
+    return json_records(file, reading)
 
 
 def _document(record: Mapping[str, Any]) -> Document:

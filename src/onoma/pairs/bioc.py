@@ -20,17 +20,18 @@ from typing import Any
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
-from onoma.files.json_lines import BadLineError, json_object, json_objects, json_text
+from onoma.files.json_lines import BadLineError, json_object, json_objects, json_records, json_text
 from onoma.files.json_stream import json_values
 from onoma.files.reading import Reading
-from onoma.files.text_files import read_bytes, text_lines
+from onoma.files.text_files import read_bytes
 from onoma.files.xml_files import Element, line_of, xml_elements
-from onoma.pairs.annotations import NO_CODE, NUMBER, RELATIONS, Annotation, Document, codes_of
+from onoma.pairs.annotations import NO_CODE, NUMBER, RELATIONS, Annotation, Document, codes_of, reject_document
 
 CODE_KEYS = ("identifier", "MESH", "NCBI Gene identifier")
 """Infons that hold the codes in BioRED, NLM-Chem and PubTator, in BC5CDR, and in NLM-Gene. GNormPlus has them under
 what is the annotation's type."""
 _NO_PLACE = "annotations without a place in the text, not read"
+_EXPECTED = "an object with id and passages (offset, text, annotations with infons, locations and text)"
 _COLLECTION_KEYS = ("documents", "PubTator3")
 _WHITE = b"\xef\xbb\xbf \t\r\n"
 
@@ -170,14 +171,7 @@ def _json_entries(file: SourceFile, reading: Reading) -> Iterator[_Entry]:
         try:
             entry = _json_entry(document, line)
         except (BadLineError, KeyError) as error:
-            reading.reject(
-                "a document that is not as BioC has them",
-                path=file.path,
-                line=line,
-                field=error.field if isinstance(error, BadLineError) else None,
-                expected="an object with id and passages (offset, text, annotations with infons, locations and text)",
-                found=f"the key {error} is not there" if isinstance(error, KeyError) else str(error),
-            )
+            reject_document(error, "as BioC has them", _EXPECTED, file, line, reading)
             continue
         yield entry
 
@@ -190,14 +184,7 @@ def _json_documents(file: SourceFile, reading: Reading) -> Iterator[tuple[int, A
             is_collection = isinstance(found.value, dict) and isinstance(found.value.get("documents"), list)
             yield from ((found.line, one) for one in (found.value["documents"] if is_collection else [found.value]))
     elif _is_document(first_line):
-        for begin, lines in text_lines(file, reading):
-            for number, line in enumerate(lines, begin):
-                if not line.strip():
-                    continue
-                try:
-                    yield number, json_object(line)
-                except BadLineError as error:
-                    reading.reject(str(error), path=file.path, line=number, text=line, field=error.field)
+        yield from json_records(file, reading)
     else:
         keys: set[str | int] = set()
         for found in json_values(file, reading, depth=2):
