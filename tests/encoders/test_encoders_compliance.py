@@ -468,28 +468,29 @@ def test_foreign_onnx_model_is_pooled_here(plain: Path, tmp_path: Path) -> None:
         open_encoder(folder)
 
 
-def test_foreign_onnx_model_without_its_weights_leaves_the_word_to_torch(plain: Path, tmp_path: Path) -> None:
-    """A model above 2 GB has its weights in a file of their own; the hub's cache has links in place of files."""
+def write_with_weights_beside(plain: Path, folder: Path, location: str) -> Path:
+    """A plain folder with the ONNX model that Onoma exports of it, its weights in a file of their own."""
     import onnx
 
-    own = export_encoder(plain, tmp_path / "own")
-    expected = open_encoder(plain, backend="torch").encode(["fever"])
-    folder, blob = tmp_path / "foreign", tmp_path / "blob"
+    own = export_encoder(plain, folder.with_name(f"{folder.name}-own"))
     shutil.copytree(plain, folder)
     (folder / "onnx").mkdir()
-    model, data = folder / "onnx" / "model.onnx", folder / "onnx" / "model.onnx_data"
-    onnx.save_model(
-        onnx.load(own.path / "onnx" / "model.onnx"),
-        model,
-        save_as_external_data=True,
-        location=data.name,
-        size_threshold=100,
-    )
+    model = onnx.load(own.path / "onnx" / "model.onnx")
+    large: dict[str, Any] = {"save_as_external_data": True, "location": location, "size_threshold": 100}
+    onnx.save_model(model, folder / "onnx" / "model.onnx", **large)
+    return folder / "onnx" / location
+
+
+def test_foreign_onnx_model_without_its_weights_leaves_the_word_to_torch(plain: Path, tmp_path: Path) -> None:
+    """A model above 2 GB has its weights in a file of their own."""
+    expected = open_encoder(plain, backend="torch").encode(["fever"])
+    folder = tmp_path / "foreign"
+    data = write_with_weights_beside(plain, folder, "model.onnx_data")
     assert isinstance(open_encoder(folder), OnnxEncoder)
-    shutil.move(data, blob)
+    data.unlink()
     for is_linked in (False, True):
-        if is_linked:
-            data.symlink_to(blob)
+        if is_linked:  # to what is not there
+            data.symlink_to(tmp_path / "blob")
         encoder = open_encoder(folder)
         assert not isinstance(encoder, OnnxEncoder)
         np.testing.assert_allclose(encoder.encode(["fever"]), expected, atol=1e-6)
@@ -497,8 +498,45 @@ def test_foreign_onnx_model_without_its_weights_leaves_the_word_to_torch(plain: 
             open_encoder(folder, backend="onnx")
     for weights in locate_encoder(folder).weights:
         weights.unlink()
-    data.unlink()  # earlier versions of ONNX Runtime follow the link
     with pytest.raises(DamagedArtifactError, match=r"can be run \(.*/onnx/model\.onnx_data"):
+        open_encoder(folder)
+
+
+@pytest.mark.parametrize("has_other_weights", [True, False])
+def test_weights_beside_a_foreign_onnx_model_may_be_links_as_in_the_hubs_cache(
+    has_other_weights: bool, plain: Path, tmp_path: Path
+) -> None:
+    folder, blobs = tmp_path / "snapshot", tmp_path / "blobs"
+    data = write_with_weights_beside(plain, folder, "model.onnx_data")
+    expected = open_encoder(folder, backend="onnx").encode(["fever"])
+    blobs.mkdir()
+    if not has_other_weights:
+        (folder / "model.safetensors").unlink()
+    for file in (data, data.with_name("model.onnx")):
+        shutil.move(file, blobs / file.name)
+        file.symlink_to(Path("..", "..", "blobs", file.name))
+    encoder = open_encoder(folder)
+    assert isinstance(encoder, OnnxEncoder)
+    np.testing.assert_array_equal(encoder.encode(["fever"]), expected)
+    subprocess.run([sys.executable, "-c", _FORKED, folder, "onnx"], check=True, timeout=60)
+
+
+def test_an_onnx_model_gets_no_weights_from_outside_its_folder(plain: Path, tmp_path: Path) -> None:
+    import onnx
+
+    folder, elsewhere = tmp_path / "foreign", tmp_path / "elsewhere"
+    data = write_with_weights_beside(plain, folder, "model.onnx_data")
+    shutil.move(data, elsewhere)
+    file = folder / "onnx" / "model.onnx"
+    model = onnx.load(file, load_external_data=False)
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = "../../elsewhere"
+    file.write_bytes(model.SerializeToString())
+    assert not isinstance(open_encoder(folder), OnnxEncoder)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(DamagedArtifactError, match="not an ONNX model that can be run"):
         open_encoder(folder)
 
 

@@ -11,6 +11,7 @@ Layout of protobuf messages: https://protobuf.dev/programming-guides/encoding; f
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 from collections.abc import Iterator
@@ -97,19 +98,42 @@ def with_weights_beside(onnx: Path) -> tuple[Path, ...]:
 
 
 def has_its_weights(file: Path) -> bool:
-    """Whether the other files that weights of a model lie in, as of all above 2 GB, are there to be read.
-
-    ONNX Runtime takes them from the folder of the model alone, and not through links out of it, which is how the hub's
-    cache has them.
-    """
-    folder = file.parent.resolve()
+    """Whether the other files that weights of a model lie in, as of all above 2 GB, are there to be read."""
     with file.open("rb") as opened:
         if os.fstat(opened.fileno()).st_size == 0:  # which cannot be mapped
             return True
         with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as model:
             names = set(_files_of_weights(model))
-    places = [(folder / name).resolve() for name in names]
-    return all(place.is_file() and place.is_relative_to(folder) for place in places)
+    return all(_lies_in(file.parent, name) and (file.parent / name).is_file() for name in names)
+
+
+@contextlib.contextmanager
+def linked_weights(model: Buffer, folder: Path) -> Iterator[dict[str, mmap.mmap]]:
+    """The files of weights that are links to files elsewhere, as in the hub's cache, mapped into memory.
+
+    Args:
+        model: The content of the model's file.
+        folder: Where that file lies. Files in it, and links in it, are read; a model that names another place gets
+            nothing from there.
+
+    Yields:
+        Contents by the names that the model has for them.
+    """
+    names = [name for name in dict.fromkeys(_files_of_weights(model)) if _lies_in(folder, name)]
+    with contextlib.ExitStack() as closed_after:
+        contents = {}
+        for name in names:
+            file = folder / name
+            if _lies_in(folder.resolve(), file.resolve()) or not file.is_file() or not file.stat().st_size:
+                continue
+            with file.open("rb") as opened:
+                contents[name] = closed_after.enter_context(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
+        yield contents
+
+
+def _lies_in(folder: Path, file: str | Path) -> bool:
+    """Whether a file is in a folder, or below it, by its name alone."""
+    return Path(os.path.normpath(folder / file)).is_relative_to(os.path.normpath(folder))
 
 
 def _files_of_weights(model: Buffer) -> Iterator[str]:

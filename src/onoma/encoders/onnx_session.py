@@ -12,14 +12,14 @@ import ctypes
 import mmap
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Never
 
 import numpy.typing as npt
 import onnxruntime
 
-from onoma.encoders.onnx_files import with_weights_in_file
+from onoma.encoders.onnx_files import linked_weights, with_weights_in_file
 from onoma.errors import DamagedArtifactError, InputError, MismatchError
 from onoma.forking import Turns, without_fork
 from onoma.processors import usable_processors
@@ -31,6 +31,7 @@ NAME_VECTORS, PAIR_SCORES = "name_vectors", "pair_scores"
 _SHORT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory")
 """What the runtime says that has no memory left; its exceptions tell it in their text alone."""
 _FOLDER_OF_WEIGHTS = "session.model_external_initializers_file_folder_path"
+_TAKES_WEIGHTS = "add_external_initializers_from_files_in_memory"
 _BEYOND_TABLE = "indices element out of data bounds"
 
 
@@ -60,18 +61,14 @@ class OnnxSession:
     def __init__(self, file: Path, *, threads: int | None = None, unpacks_weights: bool = False) -> None:
         if os.environ.get("ORT_DISABLE_TELEMETRY") == "1":  # also where it was imported before Onoma could say so
             onnxruntime.disable_telemetry_events()
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads or usable_processors()
-        options.log_severity_level = 3
-        # Its threads wait for work by turning; after a run they would do so in the way of the search that comes next.
-        options.add_session_config_entry("session.force_spinning_stop", "1")
-        options.add_session_config_entry(_FOLDER_OF_WEIGHTS, str(file.absolute().parent))
+        self._file, self._folder = file, file.absolute().parent
+        self._threads = threads or usable_processors()
+        levels = onnxruntime.GraphOptimizationLevel
+        self._level = levels.ORT_ENABLE_ALL
         if _is_written_fused(file):
             # Onoma's graphs are written fused; looking for more costs half the start and changes no speed.
             # Small weights are made fp32 once, when the session starts, by the runtime's folding of constants.
-            levels = onnxruntime.GraphOptimizationLevel
-            options.graph_optimization_level = levels.ORT_ENABLE_BASIC if unpacks_weights else levels.ORT_DISABLE_ALL
-        self._file, self._folder, self._options = file, file.absolute().parent, options
+            self._level = levels.ORT_ENABLE_BASIC if unpacks_weights else levels.ORT_DISABLE_ALL
         self._turns = Turns()
         if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
             self._descriptor = os.open(file, os.O_RDONLY)
@@ -120,14 +117,15 @@ class OnnxSession:
         if os.fstat(self._descriptor).st_size == 0:  # which cannot be mapped
             return self._begin(b"")
         with mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as model:
-            # The runtime takes weights from the folder of the model alone, and not through links out of it.
+            # The runtime takes weights from the folder of the model alone; what links out of it lead to, it is handed.
             if self._lies_there():
                 refers = None if self._file.is_symlink() else with_weights_in_file(model, self._file.name)
                 with contextlib.suppress(DamagedArtifactError):
                     session = self._begin(refers or str(self._file))
                     if self._lies_there():
                         return session
-            return self._begin(bytes(model))
+            with linked_weights(model, self._folder) as linked:
+                return self._begin(bytes(model), linked)
 
     def _lies_there(self) -> bool:
         try:
@@ -135,10 +133,19 @@ class OnnxSession:
         except OSError:  # gone, or not to be seen by whom this process has become
             return False
 
-    def _begin(self, model: str | bytes) -> onnxruntime.InferenceSession:
+    def _begin(self, model: str | bytes, linked: Mapping[str, mmap.mmap] | None = None) -> onnxruntime.InferenceSession:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        options.log_severity_level = 3
+        options.graph_optimization_level = self._level
+        # Its threads wait for work by turning; after a run they would do so in the way of the search that comes next.
+        options.add_session_config_entry("session.force_spinning_stop", "1")
+        options.add_session_config_entry(_FOLDER_OF_WEIGHTS, str(self._folder))
+        if linked and hasattr(options, _TAKES_WEIGHTS):  # before 1.24 it followed links
+            getattr(options, _TAKES_WEIGHTS)(list(linked), list(linked.values()), list(map(len, linked.values())))
         try:
             with without_fork(), _memory_errors_as_such():
-                return onnxruntime.InferenceSession(model, self._options, providers=["CPUExecutionProvider"])
+                return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except MemoryError:
             raise
         except Exception as error:  # the runtime's own exceptions share no public base
