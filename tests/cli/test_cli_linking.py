@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from linking_data import write_letter_encoder
+from linking_data import MANY_NAMES, write_letter_encoder, write_letter_linker
 from rich.console import Console
 
 from commands import invoke, run
@@ -512,7 +512,7 @@ def test_what_is_to_be_known_of_development_mentions_is_said(
             ["does not reach 0.9: expect less, tune on more mentions, or give --certainty"],
         ),
         (Wish(0.9, 0.95), (0.8, 0), 1, 0, ["does not reach 0.9: expect less, tune on more mentions"]),
-        (Wish(0.9, None), (None, 1), 1, 0, ["it depends on few; tune on more"]),
+        (Wish(0.9, None), (None, 1), 1, 0, ["it depends on few; tune on more mentions"]),
         (Wish(0.9, None), (0.95, 0), 0, 0, ["is lower than requested; tune on some of these too"]),
     ],
 )
@@ -540,6 +540,30 @@ def test_a_threshold_that_rests_on_little_is_told_of(
     held_out = "0.400 answered" + ("" if right is None else f", {right:.3f} of the 32 right")
     unfulfilled = "; no threshold for 1 of the fifths" if n_unfulfilled else ""
     assert shown.out.endswith(f"on that fifth: {held_out}{unfulfilled}\n")
+
+
+def test_confidences_are_learned_from_names(tmp_path: Path) -> None:
+    write_letter_linker(tmp_path, MANY_NAMES)
+    linker = tmp_path / "linker"
+    done = invoke("linker", "calibrate", linker, "--names", "60", "--min-precision", "0.6")
+    told = " ".join(done.stdout.split())
+    assert "confidences learned from 60 hidden names and 6 others; stages exact, variants, dense, sparse" in told
+    assert "first answers to 66 names" in told
+    assert "of the names answered" in told
+    assert "names are not mentions in text" in " ".join(done.stderr.split())
+    again = invoke("linker", "calibrate", linker, "--names", "60", "--json")
+    report = json.loads(again.stdout)
+    assert (report["n_hidden"], report["had_calibration"], report["no_concept_below"]) == (60, True, None)
+    assert "the linker's earlier confidences are replaced" in again.stderr
+    assert "no longer answers 'no such concept'" in " ".join(again.stderr.split())
+    assert json.loads(invoke("linker", "info", linker, "--json").stdout)["n_names_calibrated_on"] == 60
+    [first, *_] = json.loads(invoke("link", linker, "cardio", "--json").stdout)["links"]
+    assert 0 < first["confidence"] < 1
+    table = tmp_path / "table.csv"
+    table.write_text("mention\ncardio\n")
+    mapped = invoke("map", linker, "-i", table, "-c", "mention", "-o", tmp_path / "out.csv", "--json")
+    assert json.loads(mapped.stdout)["mean_confidence"] == pytest.approx(first["confidence"])
+    assert json.loads(mapped.stdout)["development_confidence"] is None
 
 
 def test_names_that_vectors_cannot_find_are_told_of(place: Path, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -106,3 +108,28 @@ def _mean_of_embeddings(weights: np.ndarray[tuple[int, int], np.dtype[np.float32
     outputs = [helper.make_tensor_value_info("name_vectors", TensorProto.FLOAT, ["names", WIDTH])]
     graph = helper.make_graph(nodes, "letters", inputs, outputs, constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8, producer_name="onoma")
+
+
+_SYLLABLES = re.findall(r"\w+", "car di o my pa thy neu ro der ma ti tis hep al gia ne phro")
+
+
+def made_up(letters: random.Random) -> str:
+    return " ".join("".join(letters.choices(_SYLLABLES, k=3)) for _ in range(2))
+
+
+def misspelt(name: str, letters: random.Random) -> str:
+    place = letters.randrange(len(name) - 1)
+    return name[:place] + letters.choice("xyz") + name[place + 2 :]
+
+
+def _many_names() -> dict[str, list[str]]:
+    """Concepts with names much like the first and names that are nothing like it."""
+    letters = random.Random(2)
+    concepts = {}
+    for row in range(80):
+        first = made_up(letters)
+        concepts[f"C{row}"] = [first, misspelt(first, letters), misspelt(first, letters), made_up(letters)]
+    return {**concepts, "FEW": ["abcdo", "abcde"], "SAME": ["xyzzy", concepts["C0"][1], "xyzza"]}
+
+
+MANY_NAMES = _many_names()

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from linking_data import write_letter_linker
+from linking_data import made_up, misspelt, write_letter_linker
 from scipy.stats import beta
 
 from onoma.artifacts import amend_artifact, open_artifact, verify_artifact
@@ -32,35 +32,6 @@ from onoma.terminology import normalise
 from onoma.types import DoubleArray
 from tiny import make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
-
-SYLLABLES = [
-    "car",
-    "di",
-    "o",
-    "my",
-    "pa",
-    "thy",
-    "neu",
-    "ro",
-    "der",
-    "ma",
-    "ti",
-    "tis",
-    "hep",
-    "al",
-    "gia",
-    "ne",
-    "phro",
-]
-
-
-def made_up(letters: random.Random) -> str:
-    return " ".join("".join(letters.choices(SYLLABLES, k=3)) for _ in range(2))
-
-
-def misspelt(name: str, letters: random.Random) -> str:
-    place = letters.randrange(len(name) - 1)
-    return name[:place] + letters.choice("xyz") + name[place + 2 :]
 
 
 def write_mentions() -> tuple[dict[str, list[str]], pl.DataFrame]:

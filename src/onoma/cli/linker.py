@@ -113,6 +113,7 @@ def build(
 
 
 app.command()(linker_tune.tune)
+app.command()(linker_tune.calibrate)
 app.command("update")(linker_update.update)
 app.command("info")(linker_info.info)
 

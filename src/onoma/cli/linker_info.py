@@ -77,6 +77,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
         "ngrams": config["ngrams"],
         "reranker": config.get("reranker"),
         "n_mentions_tuned_on": config.get("tuning", {}).get("n_mentions"),
+        "n_names_calibrated_on": config.get("tuning", {}).get("n_names"),
         "tuned_with_an_earlier_release": is_of_earlier_release(settings, config) or None,
         "n_mentions_of_prior": config.get("prior", {}).get("n_mentions"),
         "prior_weight": settings.prior_weight,

@@ -1,4 +1,4 @@
-"""``onoma linker tune`` and ``add-prior``: what a linker learns from annotated mentions."""
+"""``onoma linker tune``, ``calibrate`` and ``add-prior``: what a linker learns from annotated mentions or its names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from onoma.files.reading import Reading
     from onoma.linking import LinkerSettings, TuningReport
     from onoma.linking.prior_counting import PriorReport
-    from onoma.linking.trials import Accuracies
+    from onoma.linking.trials import Accuracies, CalibrationReport
 
 CountColumn = Annotated[
     str | None,
@@ -36,6 +36,25 @@ CountColumn = Annotated[
         metavar="COLUMN",
         help="Column of a table of counted mentions that says how often each row counts, a whole number. Default: "
         "once.",
+    ),
+]
+MinPrecision = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        metavar="P",
+        help="From now on, answer 'no such concept' below the confidence from which this share (above 0) of the "
+        "answers to distinct mentions (calibrate: names) is right. Default: answer at any confidence, even if this "
+        "was set before.",
+    ),
+]
+Certainty = Annotated[
+    float | None,
+    typer.Option(
+        metavar="C",
+        help="With --min-precision: how certain that precision must be, from 0.5, below 1, such as 0.95. Default: "
+        "what it is learned from reaches it; if this is little, others often do not.",
     ),
 ]
 _NEARLY_ALL = 0.95
@@ -84,25 +103,8 @@ def tune(
         Literal["platt", "isotonic", "none"],
         typer.Option(help="How to fit confidences; isotonic needs some hundred mentions."),
     ] = "platt",
-    min_precision: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            metavar="P",
-            help="From now on, answer 'no such concept' below the confidence from which this share (above 0) of "
-            "the answers to distinct mentions is right. Default: answer at any confidence, even if this was "
-            "set before.",
-        ),
-    ] = None,
-    certainty: Annotated[
-        float | None,
-        typer.Option(
-            metavar="C",
-            help="With --min-precision: how certain that precision must be, from 0.5, below 1, such as 0.95. "
-            "Default: the development mentions reach it; if these are few, others often do not.",
-        ),
-    ] = None,
+    min_precision: MinPrecision = None,
+    certainty: Certainty = None,
     on_error: OnError = "strict",
     encoding: MentionEncoding = "utf-8",
     database: Database = None,
@@ -153,6 +155,69 @@ def tune(
     if as_json:
         n_rejected = len(reading.rejects) + (0 if counting is None else len(counting.rejects))
         show.json_document({"path": linker, **vars(report), "n_rejected": n_rejected})
+
+
+def calibrate(
+    linker: LinkerFolder,
+    names: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=50,
+            help="How many names to hide, each of another concept; fewer if the linker has fewer that can be hidden.",
+        ),
+    ] = 2000,
+    calibration: Annotated[Literal["platt", "isotonic"], typer.Option(help="How to fit confidences.")] = "platt",
+    min_precision: MinPrecision = None,
+    certainty: Certainty = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the choice of names.")] = 0,
+    database: Database = None,
+    as_json: Json = False,
+) -> None:
+    """Learn confidences without annotated mentions.
+
+    Hides some synonyms, links them as if they were mentions, and learns how far to trust an answer. Weights stay as
+    they are. Annotated mentions show more, from about a hundred on: onoma linker tune.
+    """
+    from onoma.cli import show
+    from onoma.linking import calibrate_linker
+    from onoma.linking.folder import open_settings
+
+    before = open_settings(linker)
+    with show.progress_bar("linking", "names") as update:
+        report = calibrate_linker(
+            linker,
+            n_names=names,
+            seed=seed,
+            method=calibration,
+            wished_precision=min_precision,
+            certainty=certainty,
+            database=database,
+            progress=update,
+        )
+    with show.remarks_alone(if_so=as_json):
+        show.out.print(
+            f"{linker}: confidences learned from {quantity(report.n_hidden, 'hidden name')} and "
+            f"{report.n_shown:,} others; stages {', '.join(report.stages)}\n"
+            f"hidden names found: {report.hidden.at_1:.1%} first, {report.hidden.at_5:.1%} among five"
+        )
+        _show_lost(before, report.no_concept_below, is_calibrated=True)
+        _show_calibration(report.calibration, report.no_concept_below, of="name", more="hide more names")
+        if report.had_calibration:
+            show.remark("the linker's earlier confidences are replaced")
+        if report.without_contexts:
+            show.remark("the cross-encoder reads contexts, and names have none: confidences hold for mentions without")
+        if report.trained_on_names:
+            show.remark(
+                "the encoder was trained on these very names: confidences are too high for others; tune on annotated "
+                "mentions (onoma linker tune) once you have some"
+            )
+        show.remark(
+            "names are not mentions in text, which often miss a precision learned from names by some points; and "
+            "nothing is learned of mentions that mean no concept here"
+        )
+    if as_json:
+        show.json_document({"path": linker, **vars(report)})
 
 
 def add_prior(
@@ -245,7 +310,7 @@ def _show_report(linker: Path, report: TuningReport, before: LinkerSettings) -> 
         f"concept; stages {', '.join(report.stages)}",
     )
     _show_counted(report)
-    _show_lost(before, report)
+    _show_lost(before, report.no_concept_below, is_calibrated=report.calibration is not None)
     rows = [[what, f"{100 * one.at_1:.2f}", f"{100 * one.at_5:.2f}"] for what, one in report.accuracy.items()]
     show.table(["", "acc@1", "acc@5"], rows, numeric=["acc@1", "acc@5"])
     _show_learned(report)
@@ -301,14 +366,14 @@ def _show_counted(report: TuningReport) -> None:
         )
 
 
-def _show_lost(before: LinkerSettings, report: TuningReport) -> None:
+def _show_lost(before: LinkerSettings, no_concept_below: float | None, *, is_calibrated: bool) -> None:
     """What the linker had and has no more."""
     from onoma.cli import show
     from onoma.linking.confidence_metrics import threshold_in_words
 
-    if before.calibration is not None and report.calibration is None:
+    if before.calibration is not None and not is_calibrated:
         show.remark("the linker's confidences are dropped")
-    if before.no_concept_below is not None and report.no_concept_below is None:
+    if before.no_concept_below is not None and no_concept_below is None:
         least = threshold_in_words(before.no_concept_below)
         show.remark(
             f"the linker no longer answers 'no such concept', as it did below a confidence of {least}: "
@@ -362,40 +427,57 @@ def _lost_at_five(without: Accuracies, with_it: Accuracies) -> str:
 
 def _show_confidence(report: TuningReport) -> None:
     from onoma.cli import show
+
+    if report.calibration is None:
+        return
+    _show_calibration(report.calibration, report.no_concept_below, of="distinct mention", more="tune on more mentions")
+    if report.no_concept_below is not None and not report.n_no_concept + report.n_unknown:
+        show.remark(
+            "all development mentions mean a concept that the linker has: for later mentions that do not, the "
+            "precision is lower than requested; tune on some of these too"
+        )
+
+
+def _show_calibration(held: CalibrationReport, no_concept_below: float | None, *, of: str, more: str) -> None:
+    """How well confidences hold.
+
+    Args:
+        held: Of what was tried.
+        no_concept_below: The threshold that is kept.
+        of: What they were learned from.
+        more: How to learn from more.
+    """
+    from onoma.cli import show
     from onoma.linking.confidence_metrics import threshold_in_words, wilson_interval
 
-    if (held := report.calibration) is not None:
-        show.out.print(
-            f"confidence ({held.method}), of the first answers to {quantity(held.n_answers, 'distinct mention')}: "
-            f"{held.mean_confidence:.3f} on average, {held.share_right:.3f} right; "
-            f"expected calibration error {held.expected_calibration_error:.3f} (perfect confidences: "
-            f"{held.if_calibrated:.3f})",
+    show.out.print(
+        f"confidence ({held.method}), of the first answers to {quantity(held.n_answers, of)}: "
+        f"{held.mean_confidence:.3f} on average, {held.share_right:.3f} right; "
+        f"expected calibration error {held.expected_calibration_error:.3f} (perfect confidences: "
+        f"{held.if_calibrated:.3f})",
+    )
+    if held.abstention is None or no_concept_below is None:
+        return
+    told = held.abstention
+    right = "" if told.held_out_right is None else f", {told.held_out_right:.3f} of the {told.n_held_out:,} right"
+    none = "" if not told.n_unfulfilled else f"; no threshold for {told.n_unfulfilled} of the fifths"
+    low, high = wilson_interval(told.n_learned_right, told.n_learned_from)
+    show.out.print(
+        f"no such concept below a confidence of {threshold_in_words(no_concept_below)}: "
+        f"{told.share_answered:.3f} of the {of}s answered\n"
+        f"it was learned from {quantity(told.n_learned_from, 'answer')}, {told.n_learned_right:,} of them right "
+        f"({low:.3f}-{high:.3f})\n"
+        f"thresholds learned without a fifth of them, on that fifth: {told.held_out_answered:.3f} answered{right}"
+        f"{none}",
+    )
+    if told.held_out_right is not None and told.held_out_right < told.wish.precision:
+        better = "" if told.wish.certainty is not None else ", or give --certainty"
+        show.remark(
+            f"on {of.removeprefix('distinct ')}s that it was not learned from, the threshold does not reach "
+            f"{told.wish.precision:g}: expect less, {more}{better}"
         )
-    if held is not None and held.abstention is not None and report.no_concept_below is not None:
-        told = held.abstention
-        right = "" if told.held_out_right is None else f", {told.held_out_right:.3f} of the {told.n_held_out:,} right"
-        none = "" if not told.n_unfulfilled else f"; no threshold for {told.n_unfulfilled} of the fifths"
-        low, high = wilson_interval(told.n_learned_right, told.n_learned_from)
-        show.out.print(
-            f"no such concept below a confidence of {threshold_in_words(report.no_concept_below)}: "
-            f"{told.share_answered:.3f} of the distinct mentions answered\n"
-            f"it was learned from {quantity(told.n_learned_from, 'answer')}, {told.n_learned_right:,} of them right "
-            f"({low:.3f}-{high:.3f})\n"
-            f"thresholds learned without a fifth of them, on that fifth: {told.held_out_answered:.3f} answered{right}"
-            f"{none}",
+    elif told.n_unfulfilled:
+        show.remark(
+            f"without a fifth of the {of.removeprefix('distinct ')}s there may be no such threshold: it depends on "
+            f"few; {more}"
         )
-        if told.held_out_right is not None and told.held_out_right < told.wish.precision:
-            better = "" if told.wish.certainty is not None else ", or give --certainty"
-            show.remark(
-                f"on mentions that it was not learned from, the threshold does not reach {told.wish.precision:g}: "
-                f"expect less, tune on more mentions{better}"
-            )
-        elif told.n_unfulfilled:
-            show.remark(
-                "without a fifth of the mentions there may be no such threshold: it depends on few; tune on more"
-            )
-        if not report.n_no_concept + report.n_unknown:
-            show.remark(
-                "all development mentions mean a concept that the linker has: for later mentions that do not, the "
-                "precision is lower than requested; tune on some of these too"
-            )

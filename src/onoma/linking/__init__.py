@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from onoma.linking.build import add_prior as add_prior
     from onoma.linking.build import add_reranker as add_reranker
     from onoma.linking.build import build_linker as build_linker
+    from onoma.linking.calibrating import NamesReport as NamesReport
+    from onoma.linking.calibrating import calibrate_linker as calibrate_linker
     from onoma.linking.dictionary import NameDictionary as NameDictionary
     from onoma.linking.dictionary_building import build_dictionary as build_dictionary
     from onoma.linking.exact_match import ExactMatcher as ExactMatcher
@@ -33,6 +35,7 @@ if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
         {
             "onoma.linking.asking": ["Asking"],
             "onoma.linking.build": ["add_prior", "add_reranker", "build_linker"],
+            "onoma.linking.calibrating": ["NamesReport", "calibrate_linker"],
             "onoma.linking.dictionary": ["NameDictionary"],
             "onoma.linking.dictionary_building": ["build_dictionary"],
             "onoma.linking.exact_match": ["ExactMatcher"],

@@ -12,7 +12,7 @@ from onoma.linking.calibration import Calibration
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
 from onoma.linking.settings import LinkerSettings, Stage
 
-TUNE = "Calibrate it with development mentions: onoma linker tune."
+TUNE = "Calibrate it: onoma linker tune (with annotated mentions) or onoma linker calibrate (without)."
 
 
 @dataclass(frozen=True)

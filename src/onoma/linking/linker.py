@@ -504,11 +504,12 @@ class Linker:
         """Mean confidence of the answers that it now gives to the mentions that it was calibrated on.
 
         Answers below its least confidence are left out, as in linking. Mentions whose mean is far from this one are
-        unlike those. Unset: it has no confidence (see `is_calibrated`), gives none of these answers, or gives others
-        because some names are left out (`only`, `without`).
+        unlike those. Unset: it has no confidence (see `is_calibrated`), has learned it from names, gives none of these
+        answers, or gives others because some names are left out (`only`, `without`).
         """
         confidence = self._components.confidence
-        if confidence is None or not self.is_calibrated or self._components.entries is not None:
+        is_of_names = "n_names" in self.manifest.config.get("tuning", {})
+        if confidence is None or is_of_names or not self.is_calibrated or self._components.entries is not None:
             return None
         return confidence.calibration.development.mean_confidence(self.settings.no_concept_below or 0.0)
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onoma.errors import InputError
+from onoma.errors import ConfigError, InputError
 from onoma.linking.calibration import Calibration, Method
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
+from onoma.linking.confidence_inputs import checked_certainty, checked_precision
 from onoma.linking.confidence_metrics import error_of_perfect, expected_calibration_error
 from onoma.linking.development import Development, Key, Labelled
 from onoma.linking.dictionary import RankedEntries
@@ -54,6 +55,22 @@ class Wish:
 
     precision: float
     certainty: float | None = None
+
+    @classmethod
+    def of(cls, precision: float | None, certainty: float | None) -> Wish | None:
+        """The wish, if there is one, checked.
+
+        Raises:
+            ConfigError: a certainty without a precision.
+            InputError: one of them is not allowed.
+        """
+        if precision is None:
+            if certainty is not None:
+                raise ConfigError(
+                    "a certainty (--certainty) is that of a wished precision (--min-precision): give both."
+                )
+            return None
+        return cls(checked_precision(precision), None if certainty is None else checked_certainty(certainty))
 
     def threshold(self, calibration: Calibration) -> float:
         """The smallest confidence that fulfils it.

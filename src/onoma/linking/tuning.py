@@ -19,7 +19,6 @@ from onoma.codes import other_forms
 from onoma.errors import ConfigError, InputError, is_whole
 from onoma.indexes.pgvector_replacing import drop_unfinished
 from onoma.linking.calibration import Method, check_method
-from onoma.linking.confidence_inputs import checked_certainty, checked_precision
 from onoma.linking.development import SHOWN, Development, Key, are_counted, count_shared, label_mentions, trained_on
 from onoma.linking.folder import FORMAT_VERSION, KIND
 from onoma.linking.fusion import learn_weights
@@ -149,7 +148,9 @@ def tune_linker(
         ArtifactError: the folder is not a linker, is damaged, or was changed by another process meanwhile.
         OnomaError: the linker cannot be opened, see `Linker.open`.
     """
-    wish = _checked_wish(wished_precision, certainty, calibrate=calibrate)
+    wish = Wish.of(wished_precision, certainty)
+    if wish is not None and not calibrate:
+        raise ConfigError("a wished precision needs confidences: leave calibration on.")
     if not is_whole(n_folds) or n_folds < 2:
         raise ConfigError(f"n_folds must be a whole number from 2; found {n_folds!r}.")
     n_folds = int(n_folds)
@@ -216,16 +217,6 @@ def tune_linker(
         if counted is not None:
             save_prior(folder, counted.counts)
     return report
-
-
-def _checked_wish(precision: float | None, certainty: float | None, *, calibrate: bool) -> Wish | None:
-    if precision is None:
-        if certainty is not None:
-            raise ConfigError("a certainty (--certainty) is that of a wished precision (--min-precision): give both.")
-        return None
-    if not calibrate:
-        raise ConfigError("a wished precision needs confidences: leave calibration on.")
-    return Wish(checked_precision(precision), None if certainty is None else checked_certainty(certainty))
 
 
 def _count_shared(linker: Linker, development: Development, prior: pl.DataFrame) -> int:

@@ -1,0 +1,111 @@
+"""How good confidences are that a linker learns from its own names, beside those from annotated mentions.
+
+    python benchmarks/confidence_from_names.py LINKER --mentions train_queries.txt dev_queries.txt
+
+Confidences are learned from N hidden names as by ``onoma linker calibrate``, with several seeds, and from N annotated
+mentions drawn at random as by ``onoma linker tune``, for many draws. The former are judged by all annotated mentions,
+the latter by those that were not drawn, each distinct one once. The linker's stages and weights stay: they must have
+learned nothing from these mentions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from onoma.errors import InputError
+from onoma.files.reading import Reading
+from onoma.linking import Linker, LinkerSettings, calibrate_linker
+from onoma.linking.calibration import Calibration
+from onoma.linking.confidence_metrics import area_under_risk_coverage, brier_score, expected_calibration_error
+from onoma.linking.development import label_mentions
+from onoma.linking.trials import Trial
+from onoma.pairs import read_mentions
+from onoma.types import BoolArray, DoubleArray
+
+
+def main() -> None:
+    """Learn, judge, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("linker", type=Path, help="folder of a linker")
+    parser.add_argument("--mentions", type=Path, nargs="+", required=True, help="as for onoma linker tune")
+    parser.add_argument("--names", type=int, nargs="+", default=[500, 2000], help="hidden names learned from")
+    parser.add_argument("--numbers", type=int, nargs="+", default=[50, 100, 200, 400], help="mentions learned from")
+    parser.add_argument("--wish", type=float, default=0.95, help="precision (default: 0.95)")
+    parser.add_argument("--seeds", type=int, default=5, help="of hidden names (default: 5)")
+    parser.add_argument("--draws", type=int, default=100, help="of mentions (default: 100)")
+    options = parser.parse_args()
+    linker = Linker.open(options.linker)
+    frames = [read_mentions(file, Reading(on_error="skip")) for file in options.mentions]
+    trial = Trial(linker, label_mentions(linker, pl.concat(frames), 5), None, n_runs=1)
+    settings = linker.settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
+    features, is_right, answered = trial.first_answers(trial.outcomes(settings))
+    texts = [mention.text for mention in answered]
+    print(f"{len(texts):,} different mentions with an answer, {is_right.mean():.3f} of the first answers right")
+    print(f"learned from            ECE    AURC   Brier  precision wished: {options.wish:g}, reached (sd)  answered")
+    _tell("scores as they are", [_judged(np.clip(features[:, 0], 0, 1), is_right, None)])
+    for n in options.names:
+        learned = [_learned_from_names(options.linker, n, seed) for seed in range(options.seeds)]
+        judged = [_judged(one.confidence(features), is_right, _threshold(one, options.wish)) for one in learned]
+        _tell(f"{n:,} names", judged)
+    random = np.random.default_rng(0)
+    for n in options.numbers:
+        if n > len(texts) // 2:
+            continue
+        judged = []
+        for _ in range(options.draws):
+            order = random.permutation(len(texts))
+            seen, others = order[:n], order[n:]
+            try:
+                fitted = Calibration.fit(features[seen], is_right[seen], mentions=[texts[row] for row in seen])
+            except InputError:  # too few wrong ones
+                continue
+            threshold = _threshold(fitted, options.wish)
+            judged.append(_judged(fitted.confidence(features[others]), is_right[others], threshold))
+        _tell(f"{n:,} mentions", judged)
+
+
+def _learned_from_names(linker: Path, n_names: int, seed: int) -> Calibration:
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "linker"
+        shutil.copytree(linker, copy)
+        calibrate_linker(copy, n_names=n_names, seed=seed)
+        return Calibration.from_json(str(LinkerSettings.open(copy).calibration))
+
+
+def _threshold(calibration: Calibration, wish: float) -> float | None:
+    try:
+        return calibration.threshold_for(wish)
+    except InputError:
+        return None
+
+
+def _judged(confidence: DoubleArray, is_right: BoolArray, threshold: float | None) -> list[float]:
+    """ECE, AURC, Brier score; precision and coverage of the threshold, NaN without one."""
+    kept = np.zeros(len(is_right), np.bool_) if threshold is None else confidence >= threshold
+    return [
+        expected_calibration_error(confidence, is_right),
+        area_under_risk_coverage(confidence, is_right),
+        brier_score(confidence, is_right),
+        float(is_right[kept].mean()) if kept.any() else np.nan,
+        float(kept.mean()) if kept.any() else np.nan,
+    ]
+
+
+def _tell(what: str, judged: list[list[float]]) -> None:
+    if not judged:
+        return
+    error, curve, brier, precision, coverage = np.array(judged).T
+    told = f"{what:21} {error.mean():6.3f} {curve.mean():7.4f} {brier.mean():7.3f}"
+    if np.isfinite(precision).any():
+        told += f" {np.nanmean(precision):28.3f} ({np.nanstd(precision):.3f}) {np.nanmean(coverage):14.0%}"
+    print(told, flush=True)
+
+
+if __name__ == "__main__":
+    main()
