@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from onoma.cli import show
 from onoma.cli.app import app
 
 CORPUS = """\
@@ -62,6 +63,11 @@ def test_json_and_parquet(corpus: Path, tmp_path: Path) -> None:
     }
     assert len(pl.read_parquet(table)) == 3
     assert "line 7: left out: no line of a corpus" in run(corpus, "-o", table, "--force", "--on-error", "skip")
+
+
+def test_progress(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(show, "_LINE_SECONDS", 0.0)
+    assert "corpus.txt  0.0 of 0.0 MB\n" in run(corpus, "-o", tmp_path / "mentions.csv")
 
 
 def test_where_the_codes_are_and_the_encoding(tmp_path: Path) -> None:

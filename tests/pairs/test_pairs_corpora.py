@@ -241,3 +241,44 @@ def test_places_are_found_again(
     assert read_corpus(folder).with_columns(pl.col("mention").str.strip_chars()).equals(stripped)
     plain = pl.col("context").str.replace("<tgt> ", "", literal=True).str.replace(" </tgt>", "", literal=True)
     assert found.select("mention", "concept_id", plain).rows() == expected
+
+
+def test_progress_is_told_in_bytes_of_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onoma.files.reading._SECONDS_BETWEEN_PROGRESS", 0.0)
+    rows = [
+        {
+            "document_id": str(number),
+            "passages": [{"text": ["MI."], "offsets": [[0, 3]]}],
+            "entities": [
+                {
+                    "type": "Disease",
+                    "text": ["MI"],
+                    "offsets": [[0, 2]],
+                    "normalized": [{"db_name": "MESH", "db_id": "D009203"}],
+                }
+            ],
+        }
+        for number in range(4)
+    ]
+    folder, brat, single = tmp_path / "shards", tmp_path / "brat", write(tmp_path, CORPUS)
+    folder.mkdir()
+    brat.mkdir()
+    pl.DataFrame(rows).write_parquet(folder / "a.parquet")
+    write(folder, json.dumps(rows[0]) + "\n", "b.jsonl")
+    first, last = ((folder / name).stat().st_size for name in ("a.parquet", "b.jsonl"))
+    for name, size in (("1", 30), ("2", 40)):
+        write(brat, "MI", f"{name}.txt")
+        write(brat, "T1\tDisease 0 2\tMI\nN1\tReference T1 MESH:D1".ljust(size, " ") + "\n", f"{name}.ann")
+    sizes = [file.stat().st_size for file in sorted(brat.glob("*.ann"))]
+    expected = {
+        single: {single.stat().st_size: single.stat().st_size},
+        folder: dict.fromkeys([*(first * share // 4 for share in (1, 2, 3, 4)), first + last], first + last),
+        brat: dict.fromkeys([sizes[0], sum(sizes)], sum(sizes)),
+    }
+    for corpus, steps in expected.items():
+        told: list[tuple[int, int | None, str]] = []
+        reading = Reading(progress=lambda *what, told=told: told.append(what))
+        before = reading.progress
+        read_corpus(corpus, reading)
+        assert list(dict.fromkeys(told)) == [(done, total, corpus.name) for done, total in steps.items()]
+        assert reading.progress is before

@@ -69,16 +69,22 @@ def mentions(
 
     check_list_file(out)
     ensure_file_writable(out, overwrite=force)
-    reading = Reading(on_error=on_error, encoding=checked_encoding(encoding), encoding_option="--encoding ")
-    found = read_corpus(
-        corpus,
-        reading,
-        types=types or (),
-        strip_prefix=strip_prefix,
-        add_prefix=add_prefix,
-        codes_in=codes_in,
-        with_context=not no_context,
-    )
+    with show.progress_bar(f"reading {corpus}", "MB") as update:
+        reading = Reading(
+            on_error=on_error,
+            progress=update,
+            encoding=checked_encoding(encoding),
+            encoding_option="--encoding ",
+        )
+        found = read_corpus(
+            corpus,
+            reading,
+            types=types or (),
+            strip_prefix=strip_prefix,
+            add_prefix=add_prefix,
+            codes_in=codes_in,
+            with_context=not no_context,
+        )
     write_list(found, out, overwrite=force)
     of_concepts = found.filter(found["concept_id"] != NIL)
     facts = {

@@ -7,7 +7,7 @@ field, what was expected and what was found; under "skip" it is left out, counte
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn, TypeAlias
@@ -15,6 +15,7 @@ from typing import Literal, NoReturn, TypeAlias
 import polars as pl
 
 from onoma.errors import InputError, did_you_mean
+from onoma.files.archives import SourceFile
 from onoma.files.encodings import OTHERS
 from onoma.types import Progress, no_progress
 
@@ -97,6 +98,18 @@ class Reading:
     def tell_share(self, done: int, share: float, what: str) -> None:
         """Tell progress by the share of the file that was read, from which follows how much there is in all."""
         self.tell(done, max(done, round(done / max(share, 1e-9))), what)
+
+    def each(self, files: Sequence[SourceFile], what: str) -> Iterator[SourceFile]:
+        """Each of several files to be read; until the next one, what its reader tells becomes bytes of all files."""
+        sizes = [file.size() for file in files]
+        progress, before, total = self.progress, 0, sum(sizes)
+        try:
+            for file, size in zip(files, sizes, strict=True):
+                self.progress = _as_bytes(progress, before, size, total, what)
+                yield file
+                before += size
+        finally:
+            self.progress = progress
 
     def reject(
         self,
@@ -278,6 +291,13 @@ def check_chosen(
                 field=field,
                 expected=f"some of {', '.join(known[:40])}" if known else f"no {field}, as {among} has none",
             )
+
+
+def _as_bytes(progress: Progress, before: int, size: int, total: int, what: str) -> Progress:
+    def tell(done: int, of: int | None, _: str) -> None:
+        progress(before + (size * done // of if of else 0), total, what)
+
+    return tell
 
 
 def _found(rows: pl.DataFrame, check: Check) -> str | None:

@@ -237,7 +237,7 @@ def parquet_records(file: SourceFile, reading: Reading, *, columns: Sequence[str
     reading.files.append(file.path)
     for number, row in enumerate(rows.iter_rows(named=True), 1):
         yield number, row
-        reading.tell(number, len(rows), file.path.name)
+        reading.tell(number, len(rows), file.path.name, last=number == len(rows))
 
 
 def _scan(file: SourceFile, reading: Reading) -> tuple[pl.LazyFrame, pl.Schema]:

@@ -69,10 +69,9 @@ def brat_annotations(
     """
     by_name = {_name_of(file): file for file in files}
     is_coded = is_mentioned = False
-    for name_of_file, file in by_name.items():
-        if not name_of_file.endswith(SUFFIXES):
-            continue
-        stem = str(PurePosixPath(name_of_file).with_suffix(""))
+    annotated = [file for name, file in by_name.items() if name.endswith(SUFFIXES)]
+    for file in reading.each(annotated, path.name):
+        stem = str(PurePosixPath(_name_of(file)).with_suffix(""))
         text = _text(by_name, stem, file, reading)
         if text is None:
             continue

@@ -62,7 +62,8 @@ def read_corpus(
     Args:
         corpus: A file in PubTator's, the BioC or BigBIO's format (plain, gzip or alone in a zip), or a folder or zip
             archive of brat's files, or of several of BioC or BigBIO.
-        reading: Where bad lines go, the notes, and the encoding. Unset: the first bad line is refused.
+        reading: Where bad lines go, the notes, the progress (in bytes of all files), and the encoding. Unset: the first
+            bad line is refused.
         types: Keep only mentions of these types; empty: all.
         strip_prefix: Prefix to remove from codes that have it, such as "UMLS:".
         add_prefix: Prefix for codes that have no colon then, such as "MESH:".
@@ -134,7 +135,7 @@ def corpus_annotations(
             yield from brat.brat_annotations(files, reading, path=path, codes_in=codes_in)
             return
         before: set[str] = set()
-        for file in files:
+        for file in reading.each(files, path.name):
             documents = set()
             for one in _annotations(file, reading, codes_in):
                 documents.add(one.document)
