@@ -1,4 +1,4 @@
-"""Corpora in BigBIO's schema: Parquet and JSON Lines alike, databases, what is left out, what cannot be read."""
+"""Corpora in BigBIO's schema: Parquet, JSON Lines and arrays alike, databases, what is left out or cannot be read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onoma.pairs.corpora import corpus_annotations
 
 Row = dict[str, Any]
 TITLE, ABSTRACT = "β-thalassemia & MI", "Back pain or chronic pain."
-FORMS = ["c.parquet", "c.jsonl", "c.json", "anything"]
+FORMS = ["c.parquet", "c.jsonl", "c.json", "anything", "array.json"]
 
 
 def entity(
@@ -58,6 +58,8 @@ def write(folder: Path, rows: list[Row], name: str) -> Path:
     path = folder / name
     if name.endswith(".parquet"):
         pl.DataFrame(rows).write_parquet(path)
+    elif name.startswith("array"):
+        path.write_text(" [" + ",\n".join(map(json.dumps, rows)) + "]")
     else:
         path.write_text("".join(json.dumps(one) + "\n" for one in rows))
     return path
@@ -167,8 +169,9 @@ def test_bad_mentions(name: str, bad: Row, problem: str, tmp_path: Path) -> None
         ({"entities": [entity("a", [[0, 1]]) | {"offsets": [[0]]}]}, "field offsets: .*no list of pairs"),
     ],
 )
-def test_rows_that_are_no_documents(change: Row, problem: str, tmp_path: Path) -> None:
-    path = write(tmp_path, [row(*ENTITIES), row() | change, row(ENTITIES[1])], "c.jsonl")
+@pytest.mark.parametrize("name", ["c.jsonl", "array.json"])
+def test_rows_that_are_no_documents(name: str, change: Row, problem: str, tmp_path: Path) -> None:
+    path = write(tmp_path, [row(*ENTITIES), row() | change, row(ENTITIES[1])], name)
     with pytest.raises(InputError, match=problem) as caught:
         read_corpus(path)
     assert (caught.value.path, caught.value.line) == (path, 2)
@@ -191,3 +194,32 @@ def test_other_parquet_files(tmp_path: Path) -> None:
     (tmp_path / "d.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(InputError, match="not a Parquet file, or a damaged one"):
         read_corpus(tmp_path / "d.parquet")
+
+
+def test_an_array_on_many_lines(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(
+        "\ufeff" + json.dumps([row(*ENTITIES), 5, row(ENTITIES[1], name="8")], indent=2, ensure_ascii=False)
+    )
+    reading = Reading(on_error="skip")
+    found = read_corpus(path, reading)
+    assert found.equals(read_corpus(write(tmp_path, [row(*ENTITIES), row(ENTITIES[1], name="8")], "c.jsonl")))
+    assert reading.rejects["line"].to_list() == [path.read_text().splitlines().index("  5,") + 1]
+    with pytest.raises(InputError, match=r"field documents: .*no list of objects"):
+        read_corpus(path)
+    with pytest.raises(InputError, match="JSON is UTF-8"):
+        read_corpus(path, Reading(encoding="latin-1"))
+    path.write_text(path.read_text()[:-1])
+    with pytest.raises(InputError, match="the end of the file"):
+        read_corpus(path, Reading(on_error="skip"))
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "array.json"])
+@pytest.mark.parametrize("missing", ["passages", "entities"])
+def test_the_first_document_lacks_a_key(name: str, missing: str, tmp_path: Path) -> None:
+    first = row()
+    del first[missing]
+    path = write(tmp_path, [first, row(*ENTITIES)], name)
+    with pytest.raises(InputError, match=f"not in the schema bigbio_kb.*the key '{missing}' is not there") as caught:
+        read_corpus(path)
+    assert caught.value.line == 1

@@ -350,7 +350,10 @@ def test_bad_documents_and_annotations(name: str, change: Document, problem: str
         ({"id": "1", "passages": [], "annotations": [annotation("a") | {"text": {}}]}, "field text: "),
         ({"id": "1", "passages": [], "relations": 3}, "field relations: .*no list of objects"),
         ({"id": None, "passages": []}, "a document that cannot be read.*an id"),
-        ({"document_id": "1", "passages": [], "entities": []}, "BigBIO's schema, which belongs on one line"),
+        (
+            {"document_id": "1", "passages": [], "entities": []},
+            "BigBIO's schema, which belongs on one line, or in a list",
+        ),
         (5, "field documents: .*no list of objects"),
         (None, "field documents: .*no list of objects"),
     ],

@@ -16,8 +16,8 @@ def mentions(
         Path,
         typer.Argument(
             metavar="CORPUS",
-            help="A file of PubTator, BioC (XML or JSON) or BigBIO (Parquet or JSON Lines), or a folder or zip archive "
-            "of files .ann and .txt (brat), or of BioC or BigBIO.",
+            help="A file of PubTator, BioC (XML or JSON) or BigBIO (Parquet, JSON Lines or a JSON array), or a folder "
+            "or zip archive of files .ann and .txt (brat), or of BioC or BigBIO.",
         ),
     ],
     out: Annotated[

@@ -140,6 +140,15 @@ def read_bytes(file: SourceFile, *, block_bytes: int = BLOCK_BYTES) -> Iterator[
         raise _empty_file(file.path)
 
 
+def start_of_text(file: SourceFile) -> bytes:
+    """The first block of a file, without a byte order mark and white space before what it says.
+
+    Raises:
+        InputError: as `read_bytes`.
+    """
+    return next(read_bytes(file)).data.removeprefix(b"\xef\xbb\xbf").lstrip()
+
+
 def read_blocks(
     file: SourceFile, reading: Reading, *, block_bytes: int = BLOCK_BYTES, keep_carriage_returns: bool = False
 ) -> Iterator[LineBlock]:

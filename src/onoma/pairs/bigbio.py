@@ -1,4 +1,4 @@
-"""Corpora in the schema ``bigbio_kb`` of BigBIO, as Parquet and JSON Lines; xMEN has its corpora in it too.
+"""Corpora in the schema ``bigbio_kb`` of BigBIO, as Parquet, JSON Lines or a JSON array; xMEN has its in it too.
 
 A row is a document (Fries et al. 2022, https://arxiv.org/abs/2206.15076; ``dataset.to_parquet`` and ``dataset.to_json``
 of Hugging Face's datasets write it): its passages, and entities with their type, pieces, and codes in databases::
@@ -16,38 +16,53 @@ from typing import Any
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
 from onoma.files.json_lines import BadLineError, json_object, json_objects, json_records, json_text, json_texts
+from onoma.files.json_stream import json_values
 from onoma.files.reading import Reading
 from onoma.files.table_rows import PARQUET, ending_of, parquet_records
+from onoma.files.text_files import start_of_text
 from onoma.pairs.annotations import NO_CODE, NUMBER, Annotation, Document, codes_of, known_codes, reject_document
 
 _EXPECTED = "document_id, passages (text, offsets) and entities (type, text, offsets, normalized)"
-_COLUMNS = ("document_id", "passages", "entities")
+_KEY = "document_id"
+"""BioC and other formats call it otherwise."""
+_COLUMNS = (_KEY, "passages", "entities")
 
 
 def is_bigbio(first_line: bytes) -> bool:
-    """Whether a file of text that begins so is a corpus in this schema."""
+    """Whether a file of text that begins so is a corpus in this schema, as JSON Lines."""
     try:
-        return set(_COLUMNS) <= json_object(first_line.decode()).keys()
+        return _KEY in json_object(first_line.decode())
     except (BadLineError, UnicodeDecodeError):
         return False
+
+
+def is_bigbio_array(file: SourceFile) -> bool:
+    """Whether a file that is a JSON array is a corpus in this schema.
+
+    Raises:
+        InputError: as `onoma.files.json_stream.json_values`, if that is so of the first document.
+    """
+    first = next((found.value for found in json_values(file, Reading(), depth=1)), None)
+    return isinstance(first, dict) and _KEY in first
 
 
 def bigbio_annotations(file: SourceFile, reading: Reading, *, database: str) -> Iterator[Annotation]:
     """Every mention of a corpus in BigBIO's schema, in its order.
 
     Args:
-        file: Parquet, or JSON Lines (plain or gzip).
+        file: Parquet, or JSON Lines or a JSON array (plain or gzip).
         reading: Where bad documents and mentions go.
         database: Read only the codes in this one, such as "MESH". Empty: in all.
 
     Raises:
-        InputError: a file that is damaged, has no such columns, or no code in ``database``; under "strict" also a
-            document that is not as the schema has it, a mention outside its document, or without a text.
+        InputError: a file that is damaged or no JSON, has no such columns, or no code in ``database``; under "strict"
+            also a document that is not as the schema has it, a mention outside its document, or without a text.
     """
     databases: set[str] = set()
     has_codes = False
-    for line, record in _records(file, reading):
+    for line, found_there in _records(file, reading):
         try:
+            [record] = json_objects([found_there], "documents")
             document = _document(record)
             found = json_objects(record["entities"], "entities")
             entities = [_entity(document, entity, database, databases) for entity in found]
@@ -82,10 +97,13 @@ def bigbio_annotations(file: SourceFile, reading: Reading, *, database: str) -> 
         )
 
 
-def _records(file: SourceFile, reading: Reading) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _records(file: SourceFile, reading: Reading) -> Iterator[tuple[int, object]]:
     if ending_of(file) in PARQUET:
-        return parquet_records(file, reading, columns=_COLUMNS)
-    return json_records(file, reading)
+        yield from parquet_records(file, reading, columns=_COLUMNS)
+    elif start_of_text(file).startswith(b"["):
+        yield from ((found.line, found.value) for found in json_values(file, reading, depth=1))
+    else:
+        yield from json_records(file, reading)
 
 
 def _document(record: Mapping[str, Any]) -> Document:

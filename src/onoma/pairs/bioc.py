@@ -23,7 +23,7 @@ from onoma.files.archives import SourceFile
 from onoma.files.json_lines import BadLineError, json_object, json_objects, json_records, json_text
 from onoma.files.json_stream import json_values
 from onoma.files.reading import Reading
-from onoma.files.text_files import read_bytes
+from onoma.files.text_files import start_of_text
 from onoma.files.xml_files import Element, line_of, xml_elements
 from onoma.pairs.annotations import NO_CODE, NUMBER, RELATIONS, Annotation, Document, codes_of, reject_document
 
@@ -33,7 +33,6 @@ what is the annotation's type."""
 _NO_PLACE = "annotations without a place in the text, not read"
 _EXPECTED = "an object with id and passages (offset, text, annotations with infons, locations and text)"
 _COLLECTION_KEYS = ("documents", "PubTator3")
-_WHITE = b"\xef\xbb\xbf \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +177,7 @@ def _json_entries(file: SourceFile, reading: Reading) -> Iterator[_Entry]:
 
 def _json_documents(file: SourceFile, reading: Reading) -> Iterator[tuple[int, Any]]:
     """Line and document."""
-    first_line = next(read_bytes(file)).data.lstrip(_WHITE).partition(b"\n")[0]
+    first_line = start_of_text(file).partition(b"\n")[0]
     if first_line.startswith(b"["):
         for found in json_values(file, reading, depth=1):
             is_collection = isinstance(found.value, dict) and isinstance(found.value.get("documents"), list)
@@ -206,7 +205,7 @@ def _is_document(line: bytes) -> bool:
 def _json_entry(found: object, line: int) -> _Entry:
     [document] = json_objects([found], "documents")
     if "document_id" in document:
-        raise BadLineError("a document in BigBIO's schema, which belongs on one line, without a list around it")
+        raise BadLineError("a document in BigBIO's schema, which belongs on one line, or in a list of such")
     passages = json_objects(document["passages"], "passages")
     sentences = [json_objects(passage.get("sentences"), "sentences") for passage in passages]
     holders = [document, *passages, *(one for several in sentences for one in several)]

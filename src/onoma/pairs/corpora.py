@@ -16,7 +16,7 @@ from onoma.errors import InputError, checked_path
 from onoma.files.archives import SourceFile, files_opened
 from onoma.files.reading import Reading, check_chosen
 from onoma.files.table_rows import PARQUET, ending_of
-from onoma.files.text_files import check_is_file, read_bytes
+from onoma.files.text_files import check_is_file, start_of_text
 from onoma.files.xml_files import with_root
 from onoma.pairs import bigbio, bioc, brat, pubtator
 from onoma.pairs.annotations import AROUND, LONGEST_TEXT, Annotation
@@ -159,7 +159,7 @@ def _files(path: Path) -> Iterator[tuple[SourceFile, ...]]:
             raise InputError(
                 "there is no corpus here",
                 path=path,
-                expected="files .ann with .txt (brat), .xml or .json (BioC), or .parquet or .jsonl (BigBIO)",
+                expected="files .ann with .txt (brat), .xml or .json (BioC), or .parquet, .jsonl or .json (BigBIO)",
                 fix="name the file itself, if it is in PubTator's format; unpack what is packed in it",
             )
         yield found
@@ -169,7 +169,7 @@ def _annotations(file: SourceFile, reading: Reading, codes_in: str) -> Iterator[
     if ending_of(file) in PARQUET:
         yield from bigbio.bigbio_annotations(file, reading, database=codes_in)
         return
-    first_line = next(read_bytes(file)).data.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    first_line = start_of_text(file).partition(b"\n")[0]
     start = first_line[:1]
     if bigbio.is_bigbio(first_line):
         yield from bigbio.bigbio_annotations(file, reading, database=codes_in)
@@ -179,6 +179,9 @@ def _annotations(file: SourceFile, reading: Reading, codes_in: str) -> Iterator[
             raise InputError(problem, path=file.path, field="encoding", found=reading.encoding, fix="leave it out")
         if start == b"<":
             with_root(file, ("collection",))
+        elif start == b"[" and bigbio.is_bigbio_array(file):
+            yield from bigbio.bigbio_annotations(file, reading, database=codes_in)
+            return
         yield from bioc.bioc_annotations(file, reading, is_xml=start == b"<", code_key=codes_in)
     elif codes_in:
         problem = "codes have one place in PubTator's format"
