@@ -81,7 +81,9 @@ def test_types_and_prefixes(tmp_path: Path) -> None:
     assert (caught.value.path, caught.value.field) == (path, "type")
 
 
-@pytest.mark.parametrize("code", ["c|SUB|A|118|G", "p|DEL|508|F ", "c|INS|1+2|A"])
+@pytest.mark.parametrize(
+    "code", ["c|SUB|A|118|G", "p|DEL|508|F ", "c|INS|1+2|A", "tmVar:p|SUB|V|600|E", "HGVS:c.88+2T>G", "rs642961"]
+)
 def test_a_variant_is_one_concept(code: str, tmp_path: Path) -> None:
     found = read_corpus(write(tmp_path, f"1|t|a b\n1\t0\t1\ta\tSequenceVariant\t{code}\n"))
     assert found["concept_id"].to_list() == [code.strip()]
@@ -179,11 +181,47 @@ def test_documents_in_two_files_and_files_without_any(tmp_path: Path) -> None:
     }
 
 
-def test_codes_have_one_place(tmp_path: Path) -> None:
+VARIANTS = """\
+1|t|a b c d e f
+1\t0\t1\ta\tVariant\ttmVar:p|SUB|V|600|E;HGVS:c.88+2T>G;VariantGroup:0;CorrespondingGene:673;RS#:113488022;CA#:7
+1\t2\t3\tb\tVariant\ttmVar:rs64;VariantGroup:1;RS#:64; RS#:64
+1\t4\t5\tc\tVariant\tRS#:1;RS#:2
+1\t6\t7\td\tGene\t673
+1\t8\t9\te\tDisease\tMESH:-1
+1\t10\t11\tf\tDisease\tMESH:D1,MESH:D2
+"""
+
+
+@pytest.mark.parametrize(
+    ("prefix", "codes", "n_several", "n_without"),
+    [
+        ("RS#", {"a": "RS#:113488022", "b": "RS#:64"}, 1, 2),
+        ("tmVar", {"a": "tmVar:p|SUB|V|600|E", "b": "tmVar:rs64"}, 0, 3),
+        ("HGVS", {"a": "HGVS:c.88+2T>G"}, 0, 4),
+        ("MESH", {}, 1, 4),
+        ("", {"d": "673"}, 4, 0),
+    ],
+)
+def test_codes_with_a_prefix(
+    prefix: str, codes: dict[str, str], n_several: int, n_without: int, tmp_path: Path
+) -> None:
+    reading = Reading()
+    found = read_corpus(write(tmp_path, VARIANTS), reading, codes_in=prefix)
+    assert dict(found.select("mention", "concept_id").rows()) == {**codes, "e": "NIL"}
+    assert reading.notes.get("mentions of several concepts, left out", 0) == n_several
+    assert reading.notes.get("mentions without a code, nor said to be of no concept, left out", 0) == n_without
+
+
+def test_a_prefix_that_no_code_has(tmp_path: Path) -> None:
     path = write(tmp_path, CORPUS)
-    with pytest.raises(InputError, match="one place in PubTator's format") as caught:
-        read_corpus(path, codes_in="identifier")
+    with pytest.raises(InputError, match=r"the corpus has nothing of 'mesh'.*some of MESH, UMLS") as caught:
+        read_corpus(path, codes_in="mesh")
     assert (caught.value.path, caught.value.field) == (path, "codes_in")
+    path = write(tmp_path, "1|t|ab\n1\t0\t1\ta\tGene\t673\n1\t0\t1\ta\tGene\t-1\n")
+    with pytest.raises(InputError, match="no codes_in, as the corpus has none"):
+        read_corpus(path, codes_in="GENE")
+    path = write(tmp_path, "1|t|ab\n1\t0\t1\ta\tGene\t-1\n")
+    assert read_corpus(path, codes_in="GENE")["concept_id"].to_list() == ["NIL"]
 
 
 def test_another_encoding(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def mentions(
             metavar="WHERE",
             help="Where the codes are. BioC: the key of an infon (default: identifier, MESH, NCBI Gene identifier, or "
             "the type). brat: notes, type, or the resource of the lines N, such as UMLS (default: all lines N). "
-            "BigBIO: a db_name (default: all).",
+            "BigBIO: a db_name (default: all). PubTator: the prefix of codes, such as MESH or RS# (default: all).",
         ),
     ] = "",
     no_context: Annotated[

@@ -26,7 +26,7 @@ RELATIONS = "relations, which are not read"
 _NO_WHITE = MappingProxyType(dict.fromkeys(map(ord, "\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029\ufeff"), " "))
 """A context is one line; what it has for these is as long, so that places stay right."""
 _DIVIDES = re.compile(r"[|+,;]")
-_VARIANT = re.compile(r"[a-z]\|[A-Z]+\|[^,;]*")
+_VARIANT = re.compile(r"(?:HGVS:|(?:tmVar:)?[a-z]\|[A-Z]+\|)[^,;]*")
 _OF_NOTHING = frozenset(("", "-", "-1", "NIL", "NULL", "None", "CUI-less", "CONCEPT_LESS"))
 """With or without a prefix."""
 NUMBER = re.compile(r"[0-9]{1,9}")
@@ -36,7 +36,7 @@ NUMBER = re.compile(r"[0-9]{1,9}")
 def codes_of(said: str) -> tuple[str, ...]:
     """The codes that an annotation gives, each once; none if it says that there is no concept.
 
-    Several are divided by ``|``, ``+``, ``,`` or ``;``. The bars within tmVar's codes of variants divide nothing.
+    Several are divided by ``|``, ``+``, ``,`` or ``;``. Bars and plus signs within codes of variants divide nothing.
 
     Example:
         >>> codes_of("D003922|D003924"), codes_of("c|SUB|A|118|G"), codes_of("-1")

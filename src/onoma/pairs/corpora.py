@@ -69,7 +69,8 @@ def read_corpus(
         add_prefix: Prefix for codes that have no colon then, such as "MESH:".
         codes_in: Where the codes are: the key of an infon of BioC (empty: "identifier", "MESH", "NCBI Gene identifier"
             or the type); in brat's format "notes", "type", or the resource of the normalisations, such as "UMLS"
-            (empty: all normalisations); the ``db_name`` of BigBIO (empty: any).
+            (empty: all normalisations); the ``db_name`` of BigBIO (empty: any); the prefix of PubTator's codes, such as
+            "MESH" or "RS#" (empty: any).
         with_context: Whether to give the text around each mention.
 
     Returns:
@@ -101,7 +102,7 @@ def read_corpus(
             reading.note(_LONG, one.is_cut)
             context = (one.marked_text,)
         rows.append((one.mention, code, ",".join(one.types), one.document, one.start, one.end, *context))
-    check_chosen("type", types, there, path=path)
+    check_chosen("type", types, there, path=path, among="the corpus")
     if not rows:
         raise InputError(
             "there is no mention of one concept here",
@@ -183,8 +184,5 @@ def _annotations(file: SourceFile, reading: Reading, codes_in: str) -> Iterator[
             yield from bigbio.bigbio_annotations(file, reading, database=codes_in)
             return
         yield from bioc.bioc_annotations(file, reading, is_xml=start == b"<", code_key=codes_in)
-    elif codes_in:
-        problem = "codes have one place in PubTator's format"
-        raise InputError(problem, path=file.path, field="codes_in", found=codes_in, fix="leave it out")
     else:
-        yield from pubtator.pubtator_annotations(file, reading)
+        yield from pubtator.pubtator_annotations(file, reading, prefix=codes_in)

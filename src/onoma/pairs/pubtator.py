@@ -8,7 +8,10 @@ https://www.ncbi.nlm.nih.gov/research/bionlp/Tools/pubtator. A document is its t
     25763772<tab>0<tab>5<tab>DCTN4<tab>T103<tab>UMLS:C4308010
 
 Positions count characters from 0, with one between the passages. A line whose second field begins with a letter is a
-relation ("CID"), which is not read. Composite mentions have a seventh field, or several codes.
+relation ("CID"), which is not read. Composite mentions have a seventh field, or several codes. tmVar and PubTator 3
+write what is known of a variant as several, of which one is read by its prefix::
+
+    tmVar:p|SUB|V|600|E;HGVS:p.V600E;VariantGroup:0;CorrespondingGene:673;RS#:113488022;CA#:123643
 """
 
 from __future__ import annotations
@@ -17,27 +20,29 @@ import re
 from collections.abc import Iterator
 
 from onoma.files.archives import SourceFile
-from onoma.files.reading import Reading
+from onoma.files.reading import Reading, check_chosen
 from onoma.files.text_files import text_lines
-from onoma.pairs.annotations import RELATIONS, Annotation, Document, codes_of
+from onoma.pairs.annotations import NO_CODE, RELATIONS, Annotation, Document, codes_of, known_codes
 
 EXPECTED = "lines ID|t|TITLE and ID|a|ABSTRACT, then one of six fields for each mention"
 _PASSAGE = re.compile(r"([^|\t]+)\|(\w+)\|(.*)")
 _RELATION = re.compile(r"\s*[^\W\d_]")
 
 
-def pubtator_annotations(file: SourceFile, reading: Reading) -> Iterator[Annotation]:
+def pubtator_annotations(file: SourceFile, reading: Reading, *, prefix: str) -> Iterator[Annotation]:
     """Every mention of a corpus in PubTator's format, in its order.
 
     Args:
         file: Plain or gzip.
         reading: Where bad lines go.
+        prefix: Read only the codes that have it, such as "MESH" or "RS#". Empty: all.
 
     Raises:
-        InputError: the file is no text; under "strict" also a line that is none of the format, an annotation of another
-            document or outside its text, or without a mention.
+        InputError: the file is no text, or no code has ``prefix``; under "strict" also a line that is none of the
+            format, an annotation of another document or outside its text, or without a mention.
     """
     document = Document("", ())
+    prefixes: set[str] = set()
     for begin, lines in text_lines(file, reading):
         for number, line in enumerate(lines, begin):
             if not line.strip():
@@ -61,14 +66,24 @@ def pubtator_annotations(file: SourceFile, reading: Reading) -> Iterator[Annotat
                     expected=expected or document.places,
                 )
                 continue
+            codes = codes_of(fields[5])
+            if prefix and codes:
+                by_prefix = _by_prefix(fields[5])
+                prefixes |= by_prefix.keys()
+                if prefix not in by_prefix:
+                    reading.note(NO_CODE, 1)
+                    continue
+                codes = known_codes(by_prefix[prefix])
             yield document.annotation(
                 [place],
                 fields[3],
                 types=tuple(filter(None, (name.strip() for name in fields[4].split(",")))),
-                codes=codes_of(fields[5]),
+                codes=codes,
                 parts=tuple(fields[6].split("|")) if len(fields) > 6 and fields[6].strip() else (),
                 line=number,
             )
+    if prefixes:
+        check_chosen("codes_in", [prefix], prefixes - {""}, path=file.path, among="the corpus")
 
 
 def _with_passage(document: Document, name: str, kind: str, text: str) -> Document:
@@ -76,6 +91,16 @@ def _with_passage(document: Document, name: str, kind: str, text: str) -> Docume
     if name.strip() != document.name or kind == "t":
         return Document(name.strip(), ((0, text),))
     return Document(document.name, (*document.passages, (document.end + 1, text)))
+
+
+def _by_prefix(said: str) -> dict[str, list[str]]:
+    """The codes of an annotation by what is before their first colon; "" has those without."""
+    codes: dict[str, list[str]] = {}
+    for part in said.split(";"):
+        for code in codes_of(part):
+            before, colon, _ = code.partition(":")
+            codes.setdefault(before if colon else "", []).append(code)
+    return codes
 
 
 def _problem(document: Document, fields: list[str]) -> tuple[str, str]:
