@@ -82,7 +82,20 @@ def test_where_the_codes_are_and_the_encoding(tmp_path: Path) -> None:
     assert "--encoding cp1252" in run(folder, "-o", table, "--force", "--codes-in", "notes", status=1)
 
 
-def test_what_cannot_be_written_or_read(corpus: Path, tmp_path: Path) -> None:
-    assert ".parquet or .csv" in run(corpus, "-o", tmp_path / "mentions.txt", status=1)
-    assert "there is no such file" in run(tmp_path / "nowhere", "-o", tmp_path / "a.csv", status=1)
-    assert not (tmp_path / "a.csv").exists()
+def test_types_and_prefixes(corpus: Path, tmp_path: Path) -> None:
+    corpus.write_text(CORPUS + "1\t7\t10\tand\tWord\tD4\n1\t14\t16\tOr\tOther\tUMLS:C5\n")
+    table, types = tmp_path / "mentions.csv", ("--type", "Other", "--type", "Word")
+    assert "mentions of other types, left out: 3\n" in run(
+        corpus, "-o", table, *types, "--strip-prefix", "UMLS:", "--add-prefix", "X:"
+    )
+    assert pl.read_csv(table)["concept_id"].to_list() == ["X:D4", "X:C5"]
+
+
+def test_what_cannot_be_written_or_read(tmp_path: Path) -> None:
+    nowhere, table = tmp_path / "nowhere", tmp_path / "a.csv"
+    assert "there is no such file" in run(nowhere, "-o", table, status=1)
+    assert not table.exists()
+    # The output is looked at before the corpus is read.
+    assert ".parquet or .csv" in run(nowhere, "-o", tmp_path / "mentions.txt", status=1)
+    table.write_text("")
+    assert "exists already" in run(nowhere, "-o", table, status=1)
