@@ -261,7 +261,7 @@ def test_bad_lines(line: str, problem: str, tmp_path: Path) -> None:
     assert (caught.value.path, caught.value.line) == (folder / "1.ann", 1)
     reading = Reading(on_error="skip")
     assert len(read_corpus(folder, reading)) == 4
-    assert len(reading.rejects) == 1
+    assert reading.rejects.select("file", "line", "text").rows() == [("1.ann", 1, line)]
 
 
 def test_an_id_that_comes_twice(tmp_path: Path) -> None:
@@ -274,11 +274,14 @@ def test_an_id_that_comes_twice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("places", ["0 45", "4 4", "9 7", "0 4;40 99"])
 def test_places_outside_the_text(places: str, tmp_path: Path) -> None:
-    folder = write(tmp_path / "c", f"T9\tDISO {places}\tБоль\nN9\tReference T9 C1\n{ANNOTATIONS}")
+    line = f"T9\tDISO {places}\tБоль"
+    folder = write(tmp_path / "c", f"{line}\nN9\tReference T9 C1\n{ANNOTATIONS}")
     with pytest.raises(InputError, match=r"a place outside the document.*at most 44") as caught:
         read_corpus(folder)
     assert (caught.value.path, caught.value.line) == (folder / "1.ann", 1)
-    assert len(read_corpus(folder, Reading(on_error="skip"))) == 4
+    reading = Reading(on_error="skip")
+    assert len(read_corpus(folder, reading)) == 4
+    assert reading.rejects.select("file", "line", "text").rows() == [("1.ann", 1, line)]
 
 
 def test_an_empty_text(tmp_path: Path) -> None:

@@ -118,15 +118,17 @@ def bioc_annotations(file: SourceFile, reading: Reading, *, is_xml: bool, code_k
 
 def _document(entry: _Entry, file: SourceFile, reading: Reading) -> Document | None:
     passages = [(offset, text) for offset, text in entry.passages if text]
-    if entry.name and all(NUMBER.fullmatch(offset) for offset, _ in passages):
+    wrong = [offset for offset, _ in passages if not NUMBER.fullmatch(offset)]
+    if entry.name and not wrong:
         return Document(entry.name, tuple(sorted((int(offset), text) for offset, text in passages)))
     reading.reject(
         "a document that cannot be read",
         path=file.path,
         line=entry.line,
-        text=entry.name,
+        text=f"document {entry.name}",
         field="offset" if entry.name else "id",
         expected="a number for each passage" if entry.name else "an id",
+        found=wrong[0] if entry.name else "",
     )
     return None
 
