@@ -188,6 +188,7 @@ def test_forms(form: str, tmp_path: Path) -> None:
     if form == "file":
         path = folder / "1.ann"
         write(folder, name="2.ann")
+        (folder / "1.a2").mkdir()
     elif form == "zip":
         path = tmp_path / "c.zip"
         with zipfile.ZipFile(path, "w") as archive:

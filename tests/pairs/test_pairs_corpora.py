@@ -130,7 +130,13 @@ def test_bad_lines(line: str, problem: str, tmp_path: Path) -> None:
     assert (caught.value.path, caught.value.line) == (path, 3)
     reading = Reading(on_error="skip")
     assert read_corpus(path, reading)["mention"].to_list() == ["cd"]
+    assert reading.rejects.select("file", "line", "text").rows() == [("corpus.txt", 3, line)]
     assert reading.rejects["line"].to_list() == [3]
+
+
+def test_documents_without_a_title(tmp_path: Path) -> None:
+    found = read_corpus(write(tmp_path, "1|a|ab\n1\t0\t2\tab\tDisease\tD1\n2|a|cd\n2\t0\t2\tcd\tDisease\tD2\n"))
+    assert found.select("document", "context").rows() == [("1", "<tgt> ab </tgt>"), ("2", "<tgt> cd </tgt>")]
 
 
 def test_a_document_that_comes_twice(tmp_path: Path) -> None:
