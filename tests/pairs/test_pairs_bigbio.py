@@ -162,7 +162,7 @@ def test_bad_mentions(name: str, bad: Row, problem: str, tmp_path: Path) -> None
         ({"entities": [entity("a", [[0, 1]]) | {"normalized": [{"db_name": [], "db_id": ""}]}]}, "field db_name: "),
         ({"entities": [entity("a", [[0, 1]]) | {"normalized": [{"db_name": "", "db_id": []}]}]}, "field db_id: "),
         ({"entities": {}}, "field entities: .*no list of objects"),
-        ({"entities": [entity("\ud800", [[0, 1]])]}, "field text: .*half a character"),
+        ({"entities": [entity("\udfff", [[0, 1]])]}, "field text: .*half a character"),
         ({"entities": [entity("a", [[0, 1]]) | {"normalized": {}}]}, "field normalized: .*no list of objects"),
         ({"passages": [{"text": ["a"]}]}, "the key 'offsets' is not there"),
         ({"entities": [{"text": ["a"]}]}, "the key 'normalized' is not there"),
@@ -184,6 +184,9 @@ def test_a_bad_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not JSON") as caught:
         read_corpus(path)
     assert (caught.value.path, caught.value.line) == (path, 2)
+    reading = Reading(on_error="skip")
+    assert len(read_corpus(path, reading)) == 3
+    assert reading.rejects.select("file", "line", "text").rows() == [("c.jsonl", 2, "{")]
 
 
 def test_other_parquet_files(tmp_path: Path) -> None:
