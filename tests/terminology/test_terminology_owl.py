@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pyoxigraph
 import pytest
 from hypothesis import given, settings
@@ -309,6 +310,8 @@ def test_a_class_whose_iri_cannot_be_is_rejected(iri: str, tmp_path: Path) -> No
     assert caught.value.line == 4
     terminology, report = read(tmp_path, text, "x.owl", on_error="skip")
     assert (names(terminology), report.n_rejected) == ([(0, "label", "a", "en")], 1)
+    (text,) = pl.read_parquet(report.path / "rejects.parquet")["text"]
+    assert text.endswith(iri)
     assert not any("without a type" in note for note in report.notes)
 
 
@@ -637,20 +640,21 @@ obo:X_3 skos:prefLabel "c"@de , "d"@en .
 obo:X_4 rdfs:subClassOf obo:X_1 .
 obo:X_5 rdfs:label "e" ; a owl:NamedIndividual .
 obo:X_9 a owl:ObjectProperty ; rdfs:label "part of" .
+[] a owl:Ontology ; owl:imports <http://x/zz.owl> .
+obo:X_1 skos:narrower "j" .
 [] a skos:Concept ; skos:prefLabel "f"@de , "g"@en .
 [] skos:prefLabel "h" ; a owl:Class .
 [] a owl:Axiom ; owl:annotatedSource obo:X_1 ; owl:annotatedProperty rdfs:label ; owl:annotatedTarget "a" ;
   rdfs:label "i" .
 """
-    for order in (1, -1):
+    for order, first in ((1, "http://x/y.owl"), (-1, "http://x/zz.owl")):
         statements = text.strip().removesuffix(" .").split(" .\n")[::order]
         terminology, report = read(tmp_path, TURTLE_HEAD + " .\n".join([*statements, ""]))
         assert terminology.n_concepts == 1
-        first = "http://x/y.owl"
         assert report.notes == {
             "classes with a label but without an IRI (blank nodes), left out": 2,
             "subjects with a label but without a type, left out (such as http://purl.obolibrary.org/obo/X_2)": 2,
-            f"imports that were not followed (the first: {first})": 2,
+            f"imports that were not followed (the first: {first})": 3,
             "class expressions that say no relation between two classes, left out": 1,
         }
 
