@@ -809,3 +809,12 @@ def test_relations_whose_qualifiers_say_that_they_do_not_hold(tmp_path: Path) ->
     assert said == {*expected, ("is_a", "X:3")}
     note = "relations that do not hold for every instance (gci_filler, all_only, maxCardinality), left out"
     assert report.notes == {note: len(HOLDS) - len(expected) + 1}
+
+
+def test_a_bad_line_begins_the_last_frame(tmp_path: Path) -> None:
+    """It is the first line after those that are parsed at once, and the frame before it stays."""
+    body = (HEADER + term("X:1", "name: a") + "[Term]?\nid: X:2\nname: b\n").encode().replace(b"?", b" ! \xff")
+    (tmp_path / "x.obo").write_bytes(body)
+    terminology, report = imported("obo", tmp_path / "x.obo", tmp_path / "out", on_error="skip")
+    assert terminology.concepts().collect()["concept_id"].to_list() == ["X:1"]
+    assert report.n_rejected == 1
