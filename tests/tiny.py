@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import string
+import tarfile
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -132,6 +134,18 @@ def disease_pairs(base: Path, folder: Path) -> PairSet:
     names = {f"X:{word}": [f"{word} disease", f"disease of {word}", f"{word} illness"] for word in WORDS}
     terminology = make_terminology(folder / "t", names)
     return build_pairs(terminology, base / "tokenizer.json", folder / "p", max_tokens=16, ambiguous="mark")
+
+
+def tarred(members: Mapping[str, bytes | str], *, is_gzip: bool = True) -> bytes:
+    """A tar archive, the same every time."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name, data in members.items():
+            content = data.encode() if isinstance(data, str) else data
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return gzip.compress(made.getvalue(), mtime=0) if is_gzip else made.getvalue()
 
 
 def zipped(members: Mapping[str, bytes | str]) -> bytes:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import random
 import shutil
 import struct
+import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
@@ -15,10 +17,10 @@ from hypothesis import strategies as st
 
 from onoma.errors import InputError
 from onoma.files import archives
-from onoma.files.archives import SourceFile, archives_opened, is_zip, joined, source_files
+from onoma.files.archives import SourceFile, archives_opened, files_opened, is_tar, is_zip, joined, source_files
 from onoma.files.reading import Reading
 from onoma.files.text_files import read_blocks
-from tiny import zipped
+from tiny import tarred, zipped
 
 
 def packed(tmp_path: Path, data: bytes, name: str = "a.zip") -> Path:
@@ -51,6 +53,60 @@ def test_folder_zip_and_file_are_alike(tmp_path: Path) -> None:
     assert (one.name, one.path, one.folder, content(one)) == ("a.txt", folder / "a.txt", ".", b"a")
     with pytest.raises(InputError, match="nothing here"):
         source_files(tmp_path / "none")
+
+
+@pytest.mark.parametrize("is_gzip", [True, False])
+def test_tar_archives(is_gzip: bool, tmp_path: Path) -> None:
+    members: dict[str, bytes | str] = {
+        "./b/x.txt": "x" * 99,
+        "a.txt": "a",
+        "b/ü.txt": "ü",
+        "._a.txt": "",
+        "c.zip": zipped({"y": "y"}),
+    }
+    archive = packed(tmp_path, tarred(members, is_gzip=is_gzip), "a.tar.gz")
+    assert is_tar(archive)
+    assert not is_tar(packed(tmp_path, zipped({"a": "a"})))
+    files = source_files(archive)
+    assert [file.name for file in files] == ["a.txt", "b/x.txt", "b/ü.txt", "c.zip"]
+    assert [file.folder for file in files] == [".", "b", "b", "."]
+    assert [file.path for file in files][:2] == [archive / "a.txt", archive / "b" / "x.txt"]
+    assert [file.size() for file in files][:3] == [1, 99, 2]
+    with files_opened(archive) as opened:
+        for of_both in (files, opened):
+            assert [content(file) for file in reversed(of_both)][1:] == ["ü".encode(), b"x" * 99, b"a"]
+    with archives_opened(files, lambda file: file.base == "c.zip") as unpacked:
+        assert content(unpacked[-1]) == b"y"
+
+
+def test_a_tar_archive_has_no_links_and_devices(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE):
+            member = tarfile.TarInfo(f"of kind {kind!r}")
+            member.type, member.linkname = kind, "/etc/passwd"
+            archive.addfile(member)
+        archive.addfile(tarfile.TarInfo("empty"))
+    assert [file.name for file in source_files(tmp_path / "a.tar")] == ["empty"]
+
+
+def test_damaged_tar_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tarred({"x": random.Random(1).randbytes(100_000), "y": "y" * 1000})
+    for cut in (len(data) // 2, len(data) - 60):
+        with pytest.raises(InputError, match=r"tar archive is damaged or cut off"):
+            source_files(packed(tmp_path, data[:cut], "a.tar.gz"))
+    plain = packed(tmp_path, tarred({"x": "some text\n" * 99}, is_gzip=False)[:900], "a.tar")
+    with pytest.raises(InputError, match=r"damaged or cut off"):
+        source_files(plain)
+    for name, problem in (("../x", "outside itself"), ("/x", "outside itself"), ("x", "two files named 'x'")):
+        made = io.BytesIO()
+        with tarfile.open(fileobj=made, mode="w") as archive:
+            for one in ("x", name):
+                archive.addfile(tarfile.TarInfo(one))
+        with pytest.raises(InputError, match=problem):
+            source_files(packed(tmp_path, made.getvalue(), "a.tar"))
+    monkeypatch.setattr(archives, "MAX_UNCHECKED_BYTES", 1 << 16)
+    with pytest.raises(InputError, match=r"'x' would swell to 4,194,304 bytes"):
+        source_files(packed(tmp_path, tarred({"x": bytes(4 << 20)}), "a.tar.gz"))
 
 
 def test_file_that_is_read_twice_begins_anew(tmp_path: Path) -> None:
@@ -255,6 +311,26 @@ def test_whatever_is_wrong_with_an_archive(
         contextlib.suppress(InputError),
         archives_opened(source_files(archive), lambda file: file.base.endswith(".nlm")) as files,
     ):
+        for file in files:
+            with contextlib.suppress(InputError):
+                list(read_blocks(file, Reading()))
+
+
+@settings(max_examples=100)
+@given(
+    position=st.integers(0, 10_000),
+    new=st.binary(min_size=1, max_size=4),
+    cut=st.integers(0, 3000),
+    is_gzip=st.booleans(),
+)
+def test_whatever_is_wrong_with_a_tar_archive(
+    position: int, new: bytes, cut: int, is_gzip: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    data = bytearray(tarred({"a/x.txt": "some text\n" * 20, "y": "y" * 600}, is_gzip=is_gzip))
+    position %= min(len(data), 2048)
+    data[position : position + len(new)] = new
+    archive = packed(tmp_path_factory.mktemp("fuzz"), bytes(data[: len(data) - cut] if cut < 2000 else data))
+    with contextlib.suppress(InputError), files_opened(archive) as files:
         for file in files:
             with contextlib.suppress(InputError):
                 list(read_blocks(file, Reading()))

@@ -11,6 +11,7 @@ from onoma.errors import InputError
 from onoma.files.reading import Reading
 from onoma.pairs import read_corpus
 from onoma.pairs.corpora import corpus_annotations
+from tiny import tarred
 
 TEXT = "Боль и chronic\nback pain.\nNausea, citalopram"
 ANNOTATIONS = """\
@@ -180,7 +181,7 @@ def test_nothing_annotated(text: str, tmp_path: Path) -> None:
         read_corpus(tmp_path / "c")
 
 
-@pytest.mark.parametrize("form", ["folder", "file", "zip"])
+@pytest.mark.parametrize("form", ["folder", "file", "zip", "tar"])
 def test_forms(form: str, tmp_path: Path) -> None:
     folder = write(tmp_path / "c.ann", name="1.ann")
     write(folder, "", "", name="2.ann")
@@ -194,9 +195,12 @@ def test_forms(form: str, tmp_path: Path) -> None:
         with zipfile.ZipFile(path, "w") as archive:
             for one in folder.iterdir():
                 archive.write(one, f"corpus/{one.name}")
+    elif form == "tar":
+        path = tmp_path / "c.tar.gz"
+        path.write_bytes(tarred({f"./corpus/{one.name}": one.read_bytes() for one in folder.iterdir()}))
     found = read_corpus(path)
     assert found["mention"].to_list() == ["Боль", "chronic back pain", "chronic pain", "citalopram"]
-    assert found["document"].unique().to_list() == ["corpus/1" if form == "zip" else "1"]
+    assert found["document"].unique().to_list() == ["corpus/1" if form in ("zip", "tar") else "1"]
 
 
 @pytest.mark.parametrize("path", ["c", "c/A.ANN"])

@@ -17,7 +17,7 @@ def mentions(
         typer.Argument(
             metavar="CORPUS",
             help="A file of PubTator, BioC (XML or JSON) or BigBIO (Parquet, JSON Lines or a JSON array), or a folder "
-            "or zip archive of files .ann and .txt (brat), or of BioC or BigBIO.",
+            "or archive (zip, tar) of files .ann and .txt (brat), or of BioC or BigBIO.",
         ),
     ],
     out: Annotated[

@@ -1,27 +1,30 @@
-"""What a release is made of: files in a folder, or members of a zip archive that is read without unpacking it.
+"""What a release is made of: files in a folder, or members of a zip or tar archive that is read without unpacking it.
 
 An archive may hold further archives (`archives_opened`), and a file may lie there in pieces that are read as one
 (`joined`): the full release of the UMLS has both.
 
 Nothing of an archive is ever written to disk under a name that the archive chose. An archive that tries (``../x``,
 ``/etc/x``, ``C:/x``), lists one name twice, is encrypted, or holds a member that swells more than `MAX_SWELLING` times
-is refused as a whole, before anything of it is read; so is one within another.
+is refused as a whole, before anything of it is read; so is one within another. Of a tar archive (plain or gzip) only
+files are read, no links or devices.
 """
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import shutil
 import struct
+import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, cast
+from typing import IO, BinaryIO, TypeAlias, cast
 
 from onoma.errors import InputError
 
@@ -30,8 +33,19 @@ MAX_SWELLING = 200
 MAX_UNCHECKED_BYTES = 64 << 20
 """A member smaller than this harms nobody, however well it was compressed."""
 _COPIED_BYTES = 1 << 20
-_DAMAGE = (zipfile.BadZipFile, EOFError, zlib.error, struct.error, NotImplementedError, RuntimeError)
+_TAR_SIGNATURE_AT = 257
+_DAMAGE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    EOFError,
+    zlib.error,
+    struct.error,
+    NotImplementedError,
+    RuntimeError,
+)
 """What the standard library raises for an archive that is damaged, or made to look so."""
+_Archive: TypeAlias = zipfile.ZipFile | tarfile.TarFile
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,7 @@ class SourceFile:
     inner_archive: str = ""
     copy: BinaryIO | None = field(default=None, repr=False, compare=False)
     pieces: tuple[SourceFile, ...] = ()
-    opened: zipfile.ZipFile | None = field(default=None, repr=False, compare=False)
+    opened: _Archive | None = field(default=None, repr=False, compare=False)
 
     @property
     def path(self) -> Path:
@@ -85,6 +99,8 @@ class SourceFile:
         if self.member is None:
             return self.container.stat().st_size
         with self._archive() as archive:
+            if isinstance(archive, tarfile.TarFile):
+                return archive.getmember(self.member).size
             return archive.getinfo(self.member).file_size
 
     @contextmanager
@@ -106,7 +122,7 @@ class SourceFile:
         else:
             with self._archive() as archive:
                 try:
-                    member = archive.open(self.member)
+                    member = _opened(archive, self.member)
                 except (*_DAMAGE, OSError, ValueError) as error:
                     raise self._cannot_be_unpacked(error) from None
                 with member:
@@ -120,16 +136,20 @@ class SourceFile:
         return InputError(problem, path=self.path, fix="get the archive again")
 
     @contextmanager
-    def _archive(self) -> Iterator[zipfile.ZipFile]:
+    def _archive(self) -> Iterator[_Archive]:
         if self.opened is not None:
             yield self.opened
+            return
+        if self.copy is None and is_tar(self.container):
+            with _open_tar(self.container) as tar:
+                yield tar
             return
         with open_zip(self.copy or self.container, shown=self.container / self.inner_archive) as archive:
             yield archive
 
 
 def source_files(source: Path) -> tuple[SourceFile, ...]:
-    """All files of a source, by name: below a folder, in a zip archive, or the one file.
+    """All files of a source, by name: below a folder, in a zip or tar archive, or the one file.
 
     What macOS puts beside them (``._NAME``, ``.DS_Store``, ``__MACOSX``) is passed over.
 
@@ -140,6 +160,9 @@ def source_files(source: Path) -> tuple[SourceFile, ...]:
         raise InputError("there is nothing here", path=source, fix="check the path")
     if source.is_dir():
         return _by_name(SourceFile(path.relative_to(source).as_posix(), path) for path in _files_below(source))
+    if is_tar(source):
+        with _open_tar(source) as tar:
+            return _files_of_tar(tar, source)
     if not is_zip(source):
         return (SourceFile(source.name, source),)
     return _by_name(SourceFile(name, source, name) for name in _member_names(source, source))
@@ -149,9 +172,15 @@ def source_files(source: Path) -> tuple[SourceFile, ...]:
 def files_opened(source: Path) -> Iterator[tuple[SourceFile, ...]]:
     """The same, while an archive stays open: to open one of a thousand files for each of them takes ten times as long.
 
+    A tar archive in gzip is read anew from its beginning for a file that lies before the one read last.
+
     Raises:
         InputError: as `source_files`.
     """
+    if source.is_file() and is_tar(source):
+        with _open_tar(source) as tar:
+            yield tuple(replace(file, opened=tar) for file in _files_of_tar(tar, source))
+        return
     files = source_files(source)
     if source.is_dir() or not is_zip(source):
         yield files
@@ -203,6 +232,45 @@ def is_zip(path: Path) -> bool:
     """Whether a file begins as zip archives do; an archive cut off at its end still does."""
     with path.open("rb") as handle:
         return handle.read(4) in {b"PK\x03\x04", b"PK\x05\x06"}
+
+
+def is_tar(path: Path) -> bool:
+    """Whether a file begins as tar archives do, plain or gzip."""
+    with path.open("rb") as raw:
+        try:
+            is_gzip = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            head = (gzip.GzipFile(fileobj=raw) if is_gzip else raw).read(tarfile.BLOCKSIZE)
+        except (OSError, EOFError, zlib.error):
+            return False
+    return head[_TAR_SIGNATURE_AT:].startswith(b"ustar")
+
+
+@contextmanager
+def _open_tar(source: Path) -> Iterator[tarfile.TarFile]:
+    """The archive, open for reading.
+
+    Raises:
+        InputError: it is damaged at its beginning.
+    """
+    try:
+        archive = tarfile.open(source)  # noqa: SIM115 -- closed below
+    except (*_DAMAGE, OSError, ValueError) as error:
+        raise _damaged_tar(source, error) from None
+    with archive:
+        yield archive
+
+
+def _damaged_tar(path: Path, error: Exception) -> InputError:
+    return InputError(f"the tar archive is damaged or cut off ({error})", path=path, fix="get the archive again")
+
+
+def _opened(archive: _Archive, member: str) -> IO[bytes]:
+    if isinstance(archive, zipfile.ZipFile):
+        return archive.open(member)
+    opened = archive.extractfile(member)
+    assert opened is not None  # only files are listed
+    return opened
 
 
 @contextmanager
@@ -325,24 +393,53 @@ def _member_names(source: Path | BinaryIO, shown: Path) -> list[str]:
     return [member.filename for member in members]
 
 
+def _files_of_tar(archive: tarfile.TarFile, path: Path) -> tuple[SourceFile, ...]:
+    """The files in an archive, which can be trusted."""
+    most_bytes = max(MAX_UNCHECKED_BYTES, MAX_SWELLING * path.stat().st_size)
+    names: dict[str, None] = {}
+    try:
+        while (member := archive.next()) is not None:
+            problem = None
+            if not 0 <= member.size <= most_bytes - member.offset_data:  # told before it is unpacked
+                problem = f"{member.name!r} would swell to {member.size:,} bytes (a bomb?)"
+            elif member.isreg():
+                problem = _name_problem(member.name, names)
+                names[member.name] = None
+            if problem:
+                raise _not_trusted(problem, path)
+    except (*_DAMAGE, OSError, ValueError) as error:
+        raise _damaged_tar(path, error) from None
+    return _by_name(SourceFile(PurePosixPath(name).as_posix(), path, name) for name in names)
+
+
+def _name_problem(name: str, seen: Collection[str]) -> str | None:
+    parts = PurePosixPath(name.replace("\\", "/"))
+    if not parts.parts:
+        return f"the archive holds a file without a name: {name!r}"
+    if parts.is_absolute() or ".." in parts.parts or ":" in parts.parts[0]:
+        return f"the archive names a file outside itself: {name!r}"
+    return f"the archive holds two files named {name!r}" if name in seen else None
+
+
+def _not_trusted(problem: str, path: Path) -> InputError:
+    return InputError(problem, path=path, fix="get the archive from its publisher, or unpack it yourself")
+
+
 def _check_members(members: list[zipfile.ZipInfo], path: Path) -> None:
     seen: set[str] = set()
     for member in members:
-        name = member.filename
-        parts = PurePosixPath(name.replace("\\", "/"))
-        problem = None
-        if not parts.parts:
-            problem = f"the archive holds a file without a name: {name!r}"
-        elif parts.is_absolute() or ".." in parts.parts or ":" in parts.parts[0]:
-            problem = f"the archive names a file outside itself: {name!r}"
-        elif name in seen:
-            problem = f"the archive holds two files named {name!r}"
-        elif member.flag_bits & 1:
-            problem = f"{name!r} is encrypted"
-        elif member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-            problem = f"{name!r} is packed by a method other than deflate"
-        elif member.file_size > max(MAX_UNCHECKED_BYTES, MAX_SWELLING * member.compress_size):
-            problem = f"{name!r} would swell to {member.file_size:,} bytes from {member.compress_size:,} (a zip bomb?)"
+        problem = _name_problem(member.filename, seen) or _packing_problem(member)
         if problem:
-            raise InputError(problem, path=path, fix="get the archive from its publisher, or unpack it yourself")
-        seen.add(name)
+            raise _not_trusted(problem, path)
+        seen.add(member.filename)
+
+
+def _packing_problem(member: zipfile.ZipInfo) -> str | None:
+    name = member.filename
+    if member.flag_bits & 1:
+        return f"{name!r} is encrypted"
+    if member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+        return f"{name!r} is packed by a method other than deflate"
+    if member.file_size > max(MAX_UNCHECKED_BYTES, MAX_SWELLING * member.compress_size):
+        return f"{name!r} would swell to {member.file_size:,} bytes from {member.compress_size:,} (a zip bomb?)"
+    return None

@@ -60,8 +60,8 @@ def read_corpus(
     Mentions of several concepts are left out and counted, because no single code is right.
 
     Args:
-        corpus: A file in PubTator's, the BioC or BigBIO's format (plain, gzip or alone in a zip), or a folder or zip
-            archive of brat's files, or of several of BioC or BigBIO.
+        corpus: A file in PubTator's, the BioC or BigBIO's format (plain, gzip or alone in a zip), or a folder or
+            archive (zip, tar) of brat's files, or of several of BioC or BigBIO.
         reading: Where bad lines go, the notes, the progress (in bytes of all files), and the encoding. Unset: the first
             bad line is refused.
         types: Keep only mentions of these types; empty: all.
