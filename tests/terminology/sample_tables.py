@@ -10,6 +10,8 @@ from pathlib import Path
 
 from sample import DEFINITION, NAMES, Sample, write_text
 
+from tiny import tarred
+
 CTD_HEAD = """\
 # The Comparative Toxicogenomics Database (CTD) - http://ctdbase.org/
 #   Copyright 2012-2024 NC State University. All rights reserved.
@@ -74,10 +76,42 @@ def write_csv_folder(**changes: str) -> Callable[[Path], str]:
     return write
 
 
+def dump(*rows: tuple[str, ...]) -> str:
+    """A file of a taxonomy dump."""
+    return "".join("\t|\t".join(row) + "\t|\n" for row in rows)
+
+
+_RANKED = {"X:1": "X:2", "X:2": "X:2", "X:3": "X:3"}
+TAXONOMY = {
+    "names.dmp": dump(
+        *((code, name, "", "synonym" if place else "scientific name")
+          for code, names in NAMES.items() for place, name in enumerate(names)),
+    ),
+    "nodes.dmp": dump(*((code, parent, "disease", "XX", "0", "") for code, parent in _RANKED.items())),
+}  # fmt: skip
+
+
+def _write_taxonomy(folder: Path) -> str:
+    for name, text in TAXONOMY.items():
+        (folder / name).write_bytes(text.encode())
+    return str(folder)
+
+
+def _write_taxonomy_tar(folder: Path) -> str:
+    (folder / "taxdump.tar.gz").write_bytes(tarred(TAXONOMY))
+    return str(folder / "taxdump.tar.gz")
+
+
 _COLUMNS = {"id": "code", "name": "label,aliases", "semantic_type": "kind"}
 SAMPLES = {
     "ctd-tsv": Sample("ctd", write_text("CTD_diseases.tsv", CTD_TSV), {}, "CTD_diseases.tsv", 7, True, True),
     "ctd-csv": Sample("ctd", write_text("CTD_diseases.csv", CTD_CSV), {}, "CTD_diseases.csv", 7, True, True),
     "jsonl": Sample("table", write_text("names.jsonl", JSONL), _COLUMNS, "names.jsonl", 1, has_types=True),
+    "taxonomy": Sample(
+        "taxonomy", _write_taxonomy, {}, "names.dmp", 1, has_relations=True, has_types=True, has_definitions=False
+    ),
+    "taxonomy-tar": Sample(
+        "taxonomy", _write_taxonomy_tar, {}, has_relations=True, has_types=True, has_definitions=False
+    ),
     "csv-folder": Sample("csv", write_csv_folder(), {}, "names.csv", 2, True, True, True),
 }

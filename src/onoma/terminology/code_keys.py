@@ -37,6 +37,7 @@ PREFIX_SPELLINGS = {
     "LOINC": ("LNC",),
     "MEDDRA": ("MDR",),
     "MESH": ("MSH",),
+    "NCBITAXON": ("NCBITAXONOMY", "NCBI_TAXONOMY", "NCBITAXONID", "TAXID", "TAXONOMY"),
     "NCIT": ("NCI", "NCI_THESAURUS"),
     "OMIM": ("MIM",),
     "OMIMPS": ("MIMPS", "OMIM.PS"),
@@ -53,6 +54,7 @@ FORMAT_VOCABULARIES = {
     "orphanet": "ORPHANET",
     "rxnorm": "RXNORM",
     "snomed": "SNOMEDCT",
+    "taxonomy": "NCBITAXON",
     "umls": "UMLS",
 }
 """Formats (`onoma.terminology.formats`) whose codes can be without a prefix, and the vocabulary they are of."""

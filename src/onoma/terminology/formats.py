@@ -24,6 +24,7 @@ from onoma.terminology.readers import (
     rxnorm,
     snomed,
     table,
+    taxonomy,
     umls,
 )
 from onoma.terminology.readers.format import Format
@@ -43,6 +44,7 @@ _READERS = (
     snomed,
     omop,
     ctd,
+    taxonomy,
     biosyn,
     table,
     csv_folder,
@@ -82,5 +84,6 @@ _READ_BY = {
     "rrf": "umls",
     "rf2": "snomed",
     "athena": "omop",
+    **dict.fromkeys(("dmp", "taxdump", "taxdmp", "newtaxdump", "ncbitaxonomy", "ncbitaxon"), "taxonomy"),
 }
 """Other names of what is read, in small letters without signs between them, and the format that reads it."""
