@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import gzip
 import io
-import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from importing import imported
-from typer.testing import CliRunner
 
-from onoma.cli.app import app
 from onoma.errors import ConfigError, InputError
 from onoma.files.reading import OnError
 from onoma.files.text_files import BLOCK_BYTES
@@ -664,64 +660,123 @@ def test_signs_are_taken_off_names(tmp_path: Path) -> None:
     assert caught.value.line == 3
 
 
-def _tabbed(*rows: str) -> str:
-    return "".join("\t".join(row.split(" ; ")) + "\n" for row in rows)
+def test_columns_that_have_their_place_in_the_line(tmp_path: Path) -> None:
+    data = "A00  Ärger, \U0001f48a der   1\n\nB1   kurz\r\n  C2 z\n"
+    for encoding in ("utf-8", "utf-16"):
+        terminology, report = read(
+            tmp_path, "table", "t.txt", data.encode(encoding), id="code", name="name", semantic_type="kind",
+            positions="code:1-4, name : 6-20,kind:21", encoding=encoding,
+        )  # fmt: skip
+        assert named(terminology) == {"A00": ["Ärger, \U0001f48a der"], "B1": ["kurz"], "C2": ["z"]}
+        assert terminology.concept("A00").semantic_types == ("1",)
+        assert report.notes == {}
+    with pytest.raises(InputError, match=r"field name: .* a name; found nothing") as caught:
+        read(tmp_path, "table", "t.txt", data + "D3\n", id="code", name="name", positions="code:1-4,name:6-")
+    assert caught.value.line == 5
+    _, report = read(tmp_path, "table", "t.txt", "A1\tx y\n", id="code", name="name", positions="code:1-2,name:3-")
+    assert [n for note, n in report.notes.items() if note.startswith("lines with a tab")] == [1]
 
 
-PUBLISHED = {
-    "hgnc_complete_set.txt": _tabbed(
-        "hgnc_id ; symbol ; name ; status ; alias_symbol ; alias_name ; prev_symbol ; prev_name",
-        'HGNC:5 ; A1BG ; alpha-1-B glycoprotein ; Approved ; "A1B|ABG" ;  ;  ; ',
-    ),
-    "Homo_sapiens.gene_info.gz": _tabbed(
-        "#tax_id ; GeneID ; Symbol ; LocusTag ; Synonyms ; Full_name_from_nomenclature_authority ; Other_designations",
-        "9606 ; 1 ; A1BG ; - ; A1B|ABG ; alpha-1-B glycoprotein ; -",
-        "9606 ; 3 ; A2MP1 ; - ; - ; - ; pregnancy-zone protein pseudogene",
-    ),
-    "Loinc.csv": '"LOINC_NUM","CLASS","STATUS","CONSUMER_NAME","SHORTNAME","LONG_COMMON_NAME"\n'
-    '"2093-3","CHEM","ACTIVE","","Cholest SerPl-mCnc","Cholesterol [Mass/volume] in Serum or Plasma"\n'
-    '"1-8","CHEM","TRIAL","Acyclovir","",""\n"2-9","CHEM","DEPRECATED","","","Old"\n',
-    "SimpleTabulation-ICD-11-MMS-en.txt": "\ufeff"
-    + _tabbed(
-        "Foundation URI ; Linearization URI ; Code ; BlockId ; Title ; ClassKind ; BrowserLink",
-        'http://id/1 ; http://l/1 ;  ;  ; "Certain infectious diseases" ; chapter ; "=hyperlink(""x"",""browser"")"',
-        'http://id/2 ; http://l/2 ; 1A00 ;  ; "- - - Cholera" ; category ; "=hyperlink(""x"",""browser"")"',
-        ' ; http://l/3 ; 1A0Y ;  ; "- - Cholera, ""other""" ; category ; "x"',
-    ),
-    "pt.asc": '10081988$Hypersensitivity pneumonitis$$10038738$$$$$$$\n10000002$11-beta "x" deficiency$$1$$$$$$$\n',
-    "llt.asc": "10000001$Ventilation pneumonitis$10081988$$$$$$$Y$$\n10000002$11-beta deficiency$10000002$$$$$$$N$$\n",
-}
+@pytest.mark.parametrize("positions", ["code", "code:0-3", "code:4-3", ":1-2", "code:1-2-3", "code:a-b", "code:-3"])
+def test_places_that_cannot_be(positions: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"option 'positions': a column and its first and last character, such as"):
+        read(tmp_path, "table", "t.txt", "1 a\n", id="code", name="name", positions=positions)
 
 
-def test_code_lists_as_their_publishers_give_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, text in PUBLISHED.items():
-        data = text.encode()
-        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    page = (Path(__file__).parents[2] / "docs" / "terminologies.md").read_text(encoding="utf-8")
-    section = page.partition("### Code lists as their publishers give them\n")[2].partition("\n## ")[0]
-    commands = re.findall(r"^    onoma (.*)$", section, re.M)
-    assert len(commands) == len(PUBLISHED) + 1
-    monkeypatch.chdir(tmp_path)
-    for command in commands:
-        result = CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
-        assert result.exit_code == 0, result.output
-    found = {name: Terminology.open(tmp_path / name) for name in ("hgnc", "genes", "loinc", "icd11", "meddra")}
-    assert {name: named(terminology) for name, terminology in found.items()} == {
-        "hgnc": {"HGNC:5": ["A1BG", "alpha-1-B glycoprotein", "A1B", "ABG"]},
-        "genes": {
-            "1": ["A1BG", "alpha-1-B glycoprotein", "A1B", "ABG"],
-            "3": ["A2MP1", "pregnancy-zone protein pseudogene"],
-        },
-        "loinc": {
-            "2093-3": ["Cholesterol [Mass/volume] in Serum or Plasma", "Cholest SerPl-mCnc"],
-            "1-8": ["Acyclovir"],
-            "2-9": ["Old"],
-        },
-        "icd11": {"1A00": ["Cholera"], "1A0Y": ['Cholera, "other"']},
-        "meddra": {
-            "10081988": ["Hypersensitivity pneumonitis", "Ventilation pneumonitis"],
-            "10000002": ['11-beta "x" deficiency', "11-beta deficiency"],
-        },
-    }
-    assert found["loinc"].concepts().collect()["status"].to_list() == ["active", "active", "obsolete"]
-    assert found["meddra"].concept("10081988").preferred_name == "Hypersensitivity pneumonitis"
+def test_places_that_do_not_fit_the_rest(tmp_path: Path) -> None:
+    said = {"id": "code", "name": "name", "positions": "code:1,name:3-"}
+    assert named(read(tmp_path, "table", "t.txt", "1 a\n", **said)[0]) == {"1": ["a"]}
+    with pytest.raises(InputError, match=r"no column 'nane'\. Did you mean 'name'\? Expected one of code, name\."):
+        read(tmp_path, "table", "t.txt", "1 a\n", **(said | {"name": "nane"}))
+    with pytest.raises(InputError, match="two columns have one name"):
+        read(tmp_path, "table", "t.txt", "1 a\n", **(said | {"positions": "code:1,name:3-,code:2"}))
+    for option in ({"delimiter": ";"}, {"quoting": "no"}, {"header": "code,name"}):
+        with pytest.raises(InputError, match="an option of files with a sign between columns") as caught:
+            read(tmp_path, "table", "t.txt", "1 a\n", **said, **option)
+        assert caught.value.field in option
+    with pytest.raises(InputError, match="field continued: an option of files with columns by positions"):
+        read(tmp_path, "table", "t.csv", "code,name\n1,a\n", id="code", name="name", continued="yes")
+    for option in ({"positions": "code:1"}, {"comment": "#"}):
+        with pytest.raises(InputError, match="an option of CSV and TSV files"):
+            read(tmp_path, "table", "t.jsonl", '{"code": 1, "name": "a"}', id="code", name="name", **option)
+
+
+def test_lines_that_continue_others(tmp_path: Path) -> None:
+    """Also where a block of the file ends between them."""
+    said = {"id": "code", "name": "long,short", "positions": "code:1-6,long:8-12,short:14-"}
+    data = "A      one   s\nA      two\n\nA      three\nB      x     t\nA      again u\n"
+    terminology, report = read(tmp_path, "table", "t.txt", data, continued="yes", **said)
+    assert named(terminology) == {"A": ["one two three", "s", "again", "u"], "B": ["x", "t"]}
+    assert report.notes == {"rows of a code that stood before, whose names are put together": 1}
+    terminology, _ = read(tmp_path, "table", "t.txt", data, **said)
+    assert named(terminology)["A"] == ["one", "s", "two", "three", "again", "u"]
+    with pytest.raises(InputError, match="a code") as caught:
+        read(tmp_path, "table", "t.txt", data + "       y\n       z\n", continued="yes", **said)
+    assert caught.value.line == 7
+
+    n_codes = 3 * BLOCK_BYTES // (3 * 20)
+    lines = "".join(f"{code:06} {part:<12}\n" for code in range(n_codes) for part in ("one", "two", "three"))
+    terminology, _ = read(tmp_path, "table", "t.txt", lines, continued="yes", **said)
+    assert terminology.n_concepts == n_codes
+    assert terminology.names().select("text").unique().collect()["text"].to_list() == ["one two three"]
+
+
+@pytest.mark.parametrize("cells", ["1;a", '1;"a"'])
+def test_comments_are_no_rows(cells: str, tmp_path: Path) -> None:
+    data = f"## by us; and\n## others\nid;name\n##\n{cells}\n2;## b\n## end"
+    for ends in ("\n", "\r\n"):
+        terminology, report = read(
+            tmp_path, "table", "t.csv", data.replace("\n", ends), id="id", name="name", comment="##"
+        )
+        assert (named(terminology), report.n_rejected) == ({"1": ["a"], "2": ["## b"]}, 0)
+    terminology, _ = read(tmp_path, "table", "t.csv", f"# x\n{cells}\n", id="id", name="n", header="id,n", comment="#")
+    assert named(terminology) == {"1": ["a"]}
+    with pytest.raises(InputError, match=r"line 1.*no column 'id'.*this line is a comment.*option comment, e\.g\. #"):
+        read(tmp_path, "table", "t.csv", data, id="id", name="name")
+    with pytest.raises(InputError, match="a name") as caught:
+        read(tmp_path, "table", "t.csv", data + "\n3;\n", id="id", name="name", comment="##")
+    assert caught.value.line == 8
+
+
+@pytest.mark.parametrize("separator", [None, "|"])
+def test_words_for_codes_that_were_retired(separator: str | None, tmp_path: Path) -> None:
+    data = "id,name,state\n1,a,Withdrawn \n2,b,Approved\n3,c,\n4,,MERGED\n5,e,x|merged\n"
+    options: dict[str, Any] = {"id": "id", "name": "name", "obsolete": "state", "separator": separator}
+    terminology, _ = read(tmp_path, "table", "t.csv", data, obsolete_words="withdrawn,Merged", **options)
+    state = dict(terminology.concepts().select("concept_id", "status").collect().rows())
+    of_five = "obsolete" if separator else "active"
+    assert state == {"1": "obsolete", "2": "active", "3": "active", "5": of_five, "4": "obsolete"}
+    with pytest.raises(InputError, match=r"field state: .*obsolete or active, or other words, named by obsolete_words"):
+        read(tmp_path, "table", "t.csv", data, **options)
+    with pytest.raises(InputError, match="field obsolete_words: words of the column obsolete, which is not named"):
+        read(tmp_path, "table", "t.csv", data, id="id", name="name", obsolete_words="x")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+def test_parents(kind: str, tmp_path: Path) -> None:
+    rows = [
+        {"code": "1", "name": "root", "above": "1"},
+        {"code": "2", "name": "a", "above": " 1 | "},
+        {"code": "3", "name": "b", "above": "-"},
+        {"code": "4", "name": "c", "above": "2|3|2"},
+        {"code": "4", "name": "c2", "above": "1"},
+    ]
+    table, path = pl.DataFrame(rows), tmp_path / f"t.{kind}"
+    if kind == "csv":
+        table.write_csv(path)
+    else:
+        lists = table.with_columns(pl.col("above").str.split("|"))
+        lists.write_parquet(path) if kind == "parquet" else lists.write_ndjson(path)
+    options = {"id": "code", "name": "name", "parent": "above", "separator": "|", "missing": "-"}
+    terminology, _ = imported("table", path, tmp_path / "out", default_source="OURS", **options)
+    assert terminology.relations().collect().rows() == [
+        (1, "is_a", 0, "OURS"),
+        (3, "is_a", 1, "OURS"),
+        (3, "is_a", 2, "OURS"),
+        (3, "is_a", 0, "OURS"),
+    ]
+    if kind == "csv":
+        path.write_text(path.read_text() + "5,d,77\n")
+        with pytest.raises(InputError, match="refers to a concept that the release does not have") as caught:
+            imported("table", path, tmp_path / "out", **options)
+        assert caught.value.line == 7

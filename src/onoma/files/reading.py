@@ -63,6 +63,8 @@ class Reading:
     """Of files that are read line by line (`onoma.files.encodings`); unset: UTF-8."""
     encoding_option: str | None = None
     """What a person writes before the name of the encoding, where it can be said, such as ``--encoding ``."""
+    comment: str | None = None
+    """What lines begin with that count as blank, in files that are read line by line; unset: there are none."""
     quotes: bool = True
     """Whether an error shows the row that it is about; unset for mentions, which may be of patients, as errors end in
     logs: file, line and problem are told."""

@@ -10,7 +10,7 @@ import contextlib
 import csv
 import itertools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import InputError, did_you_mean
 from onoma.files.archives import SourceFile
 from onoma.files.csv_problems import CARRIAGE_RETURN
-from onoma.files.delimited import first_line, first_line_of, read_delimited
+from onoma.files.delimited import filled_lines, first_line, first_line_of, read_delimited
 from onoma.files.json_lines import BadLineError, json_object, json_text
 from onoma.files.quoted import ROWS_PER_BATCH, long_fields, read_quoted
 from onoma.files.reading import Reading
@@ -33,9 +33,11 @@ LINE = "\0line"
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _SIGNS = (",", "\t", ";", "|")
+_SIGNS_OF_COMMENTS = ("#", "!")
 _SIGN_NAMED = re.compile("(?i)sep=.?")
 _IF_QUOTED = "if cells stand in double quotes, say so (onoma terminology import table: --set quoting=yes)"
 _QUOTED = "rows with a cell in double quotes, kept as part of it (a terminology: --set quoting=yes takes them off)"
+_TABS = "lines with a tab, where the columns that follow it may have another place than positions says"
 _NO_TABLES = {".json": "a JSON document", **dict.fromkeys((".xlsx", ".xls", ".ods"), "a workbook")}
 PARQUET, JSON_LINES = frozenset({"parquet", "pq"}), frozenset({"jsonl", "ndjson"})
 """What the names of such files end in."""
@@ -151,6 +153,73 @@ def text_rows(
         if_quoted=_IF_QUOTED if are_kept else None,
     )
     return _noting_quotes(rows, columns, reading) if are_kept else rows
+
+
+def placed_rows(
+    file: SourceFile,
+    reading: Reading,
+    *,
+    columns: Sequence[str],
+    positions: Mapping[str, tuple[int, int | None]],
+    continued: str | None = None,
+) -> Iterator[pl.DataFrame]:
+    """Rows of a text file in which each column has its place in the line; blank lines are passed over.
+
+    White space at both ends of a cell is no part of it. A line that ends before a column has an empty cell there.
+
+    Args:
+        file: Plain or gzip.
+        reading: Where bad rows go.
+        columns: Those wanted.
+        positions: Of each column its first and its last character in a line, from 1; ``None``: to the end of the line.
+        continued: A line with the same text in this column as the line before it continues what its other cells say.
+
+    Raises:
+        InputError: as `onoma.files.delimited.filled_lines`, and if a column has no place.
+    """
+    _check_columns(list(positions), columns, file.path)
+    rows = _placed_cells(file, reading, columns, positions)
+    return rows if continued is None else _joined(rows, continued)
+
+
+def _placed_cells(
+    file: SourceFile, reading: Reading, columns: Sequence[str], positions: Mapping[str, tuple[int, int | None]]
+) -> Iterator[pl.DataFrame]:
+    for lines in filled_lines(file, reading):
+        reading.note(_TABS, int(lines["whole"].str.contains("\t", literal=True).sum()))
+        cells = [pl.col("line")]
+        for place, column in enumerate(columns):
+            first, last = positions[column]
+            cell = pl.col("whole").str.slice(first - 1, None if last is None else last - first + 1)
+            cells.append(cell.str.strip_chars().alias(str(place)))
+        rows = lines.select(cells)
+        rows.columns = [LINE, *columns]
+        yield rows
+
+
+def _joined(rows: Iterator[pl.DataFrame], continued: str) -> Iterator[pl.DataFrame]:
+    """One row of each run of rows with the same text in a column; other cells that say something have a blank between.
+
+    A row in which the column is empty is none of a run.
+    """
+    waiting: pl.DataFrame | None = None
+    for part in rows:
+        found = part if waiting is None else pl.concat([waiting, part])
+        names = found.columns
+        key, line = names.index(continued), names.index(LINE)
+        found.columns = [str(place) for place in range(found.width)]
+        begins_run = (pl.nth(key) != pl.nth(key).shift()) | (pl.nth(key) == "")
+        others = [pl.nth(place) for place in range(found.width) if place not in (key, line)]
+        joined = (
+            found.group_by(begins_run.fill_null(True).cum_sum().alias("run"), maintain_order=True)
+            .agg(pl.nth(key, line).first(), *(cell.filter(cell != "").str.join(" ") for cell in others))
+            .select(found.columns)
+        )
+        joined.columns = names
+        yield joined[:-1]
+        waiting = joined[-1:]  # the next part may go on with it
+    if waiting is not None:
+        yield waiting
 
 
 def _named(header: Sequence[str], cells: Sequence[str], delimiter: str, path: Path, line: int) -> list[str]:
@@ -402,6 +471,8 @@ def _check_columns(fields: list[str], columns: Sequence[str], path: Path, *, lin
                 f"two columns are called '{column}'", path=path, line=line, field=column, fix="rename one of them"
             )
         hint = "" if line is None or len(fields) > 1 else ", or name another delimiter (option delimiter)"
+        if line is not None and fields[0].startswith(_SIGNS_OF_COMMENTS):
+            hint += f", and if this line is a comment, what it begins with (option comment, e.g. {fields[0][0]})"
         raise MissingColumnError(
             f"there is no column '{column}'.{did_you_mean(column, fields)}",
             path=path,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -156,7 +157,7 @@ def read_blocks(
 
     Args:
         file: Plain or gzip (recognised by its first bytes), on disk or in an archive.
-        reading: Told of the file and the progress; knows the encoding.
+        reading: Told of the file and the progress; knows the encoding, and which lines are comments.
         block_bytes: About how much to read at a time.
         keep_carriage_returns: Leave them before line feeds too, for a format whose values may hold them.
 
@@ -167,6 +168,7 @@ def read_blocks(
     path = file.path
     reading.files.extend(file.containers)
     n_lines, pending, pending_bytes, is_first = 0, [], 0, True
+    without_comments = _comment_remover(reading.comment)
     blocks = read_bytes(file, block_bytes=block_bytes)
     for block in blocks if reading.encoding is None else _recoded(blocks, reading.encoding, path):
         chunk = block.data
@@ -185,19 +187,27 @@ def read_blocks(
                 )
             continue
         cut = chunk.rfind(b"\n") + 1
-        data = b"".join([*pending, chunk[:cut]])
+        data = without_comments(b"".join([*pending, chunk[:cut]]))
         pending, pending_bytes = [chunk[cut:]], len(chunk) - cut
         yield LineBlock(data if keep_carriage_returns else _without_carriage_returns(data), n_lines + 1, block.n_lines)
         n_lines += block.n_lines
         reading.tell_share(n_lines, block.share, file.base)
-    rest = b"".join(pending)
-    if rest:
+    rest = without_comments(b"".join(pending))
+    if pending_bytes:
         rest += b"\n"
         yield LineBlock(rest if keep_carriage_returns else _without_carriage_returns(rest), n_lines + 1, 1)
         n_lines += 1
     if not n_lines:
         raise _empty_file(path)
     reading.tell(n_lines, n_lines, file.base, last=True)
+
+
+def _comment_remover(begins_with: str | None) -> Callable[[bytes], bytes]:
+    """What makes lines that begin with this blank."""
+    if begins_with is None:
+        return lambda data: data
+    pattern = re.compile(b"^" + re.escape(begins_with.encode()) + rb"[^\r\n]*", re.MULTILINE)
+    return lambda data: pattern.sub(b"", data)
 
 
 def _recoded(blocks: Iterator[ByteBlock], encoding: str, path: Path) -> Iterator[ByteBlock]:

@@ -5,10 +5,16 @@ given, and within a cell in the cell's order. CSV fields may be quoted (RFC 4180
 ``quoting=yes``. A Parquet column, or a cell of JSON Lines (``.jsonl``, ``.ndjson``: one object per line), may hold a
 list of names. Numbers in JSON Lines keep their spelling; a missing key counts as an empty cell, and so does one of the
 words in ``missing``. Outer white space of codes is stripped, that of names only if cells hold several. If the first
-line of a text file is a row, ``header`` names the columns, from the first on.
+line of a text file is a row, ``header`` names the columns, from the first on. If each column has its place in the line
+instead, as in lists of the CMS, ``positions`` gives its first and last character, counted from 1; white space around a
+cell is no part of it then. With ``continued``, a line with the code of the line before continues its texts, as in HCPCS
+and CPT. Lines that begin with ``comment`` count as blank.
 
 Definitions (``definition=COLUMN``), which scispaCy's knowledge bases have, are stripped; an empty cell is none. Their
 source is that of the row's names.
+
+Codes in the column ``parent`` become relations "is_a"; each must be a code of the table. A code that is its own parent
+has none.
 
 The tables of knowledge bases in newer releases of BELB (https://github.com/sg-wbi/belb) are read with ``id=id`` and
 ``name=label,aliases``.
@@ -16,12 +22,13 @@ The tables of knowledge bases in newer releases of BELB (https://github.com/sg-w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import polars as pl
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
@@ -35,10 +42,18 @@ from onoma.files.table_rows import (
     ending_of,
     json_rows,
     parquet_rows,
+    placed_rows,
     text_rows,
 )
 from onoma.files.text_files import only_file
-from onoma.terminology.assembly import SOURCE_DEFINITIONS, SOURCE_NAMES, SOURCE_TYPES, SourceTables, named_concepts
+from onoma.terminology.assembly import (
+    SOURCE_DEFINITIONS,
+    SOURCE_NAMES,
+    SOURCE_RELATIONS,
+    SOURCE_TYPES,
+    SourceTables,
+    named_concepts,
+)
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
 from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Separator, Words, split_cells
@@ -59,7 +74,20 @@ _STATUS_WORDS = {
 }
 """LOINC calls ACTIVE, TRIAL and DISCOURAGED what may be used."""
 _WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
-_OPTIONAL_COLUMNS = ("preferred", "language", "semantic_type", "source", "definition", "obsolete", "replaced_by")
+_OPTIONAL_COLUMNS = (
+    *("preferred", "language", "semantic_type", "source", "definition", "parent", "obsolete", "replaced_by"),
+)
+_OF_SEVERAL = ("semantic_type", "parent")
+"""Those of them that may have several values in a cell."""
+_POSITION = re.compile(r"(?P<name>.*\S)\s*:\s*(?P<first>[1-9][0-9]{0,6})(?P<to>\s*-\s*(?P<last>[1-9][0-9]{0,6})?)?")
+
+
+def _checked_positions(given: tuple[str, ...]) -> tuple[str, ...]:
+    for one in given:
+        match = _POSITION.fullmatch(one)
+        if not match or (match["last"] and int(match["last"]) < int(match["first"])):
+            raise ValueError(f"a column and its first and last character, such as code:7-13 or name:78-, not '{one}'")
+    return given
 
 
 class TableOptions(ReaderOptions):
@@ -75,8 +103,12 @@ class TableOptions(ReaderOptions):
     semantic_type: str | None = Field(default=None, description="column with the semantic type")
     source: str | None = Field(default=None, description="column with the source vocabulary")
     definition: str | None = Field(default=None, description="column with the definition of the concept")
+    parent: str | None = Field(default=None, description="column with the code(s) of broader concepts")
     obsolete: str | None = Field(
         default=None, description="column that marks retired codes (true/false, 1/0, yes/no, obsolete/active)"
+    )
+    obsolete_words: Words = Field(
+        default=(), description="what the column obsolete has for retired codes, if other words, e.g. Withdrawn,Merged"
     )
     replaced_by: str | None = Field(
         default=None,
@@ -99,6 +131,15 @@ class TableOptions(ReaderOptions):
         default=(),
         description="names of the first columns, if the first line is a row and not a header; a name may be empty",
     )
+    positions: Annotated[Words, AfterValidator(_checked_positions)] = Field(
+        default=(),
+        description="columns by their first and last character in a line, if nothing divides them: code:7-13,name:78-",
+    )
+    continued: bool = Field(
+        default=False,
+        description="whether a line with the code of the line before continues its texts (yes or no; with positions)",
+    )
+    comment: str | None = Field(default=None, min_length=1, description="what comments begin with, e.g. #")
     strip: str = Field(
         default="", description="characters to strip from both ends of names, along with white space, e.g. - (ICD-11)"
     )
@@ -127,18 +168,12 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
     check_is_table(kind, source)
     file = only_file(Path(source))
     path = file.path
-    given = sorted(options.model_fields_set & {"delimiter", "header", "quoting"})
-    if given and ending_of(file) in PARQUET | JSON_LINES:
-        raise InputError(
-            "an option of CSV and TSV files",
-            path=path,
-            field=given[0],
-            found=f"a .{ending_of(file)}",
-            fix="leave it out",
-        )
+    _check_options(options, file)
+    reading.comment = options.comment
     reading.encoding, reading.encoding_option = checked_encoding(options.encoding), "--set encoding="
     names, types = [pl.DataFrame(schema=SOURCE_NAMES)], [pl.DataFrame(schema=SOURCE_TYPES)]
     definitions, fates = [pl.DataFrame(schema=SOURCE_DEFINITIONS)], [pl.DataFrame(schema=_FATES)]
+    parents: list[pl.DataFrame] = []
     read_as, codes = _renamed(options), [pl.Series(dtype=pl.UInt64)]
     for batch in _rows(file, options, reading):
         rows = _checked(_without_missing(batch.rename(_as_read), options), read_as, path, reading)
@@ -148,13 +183,9 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
         if read_as.definition:
             definitions.append(_definitions(rows, read_as))
         if read_as.semantic_type:
-            types.append(
-                rows.select(
-                    concept_id=read_as.id, semantic_type=_pieces(rows, read_as.semantic_type, read_as), line=LINE
-                )
-                .explode("semantic_type")
-                .drop_nulls("semantic_type")
-            )
+            types.append(_listed(rows, read_as.semantic_type, read_as).rename({"value": "semantic_type"}))
+        if read_as.parent:
+            parents.append(_listed(rows, read_as.parent, read_as).rename({"concept_id": "head", "value": "tail"}))
     in_all, all_names = pl.concat(codes), pl.concat(names)
     reading.note("rows of a code that stood before, whose names are put together", len(in_all) - in_all.n_unique())
     if options.separator is None:
@@ -178,18 +209,64 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
         names=all_names,
         semantic_types=pl.concat(types),
         definitions=pl.concat(definitions),
+        relations=_relations(parents, options),
+    )
+
+
+def _check_options(options: TableOptions, file: SourceFile) -> None:
+    """Refuse options that say nothing of this file."""
+    given, of_columns, fix = options.model_fields_set, {"delimiter", "header", "quoting"}, "leave it out"
+    if ending_of(file) in PARQUET | JSON_LINES and (useless := given & (of_columns | {"positions", "comment"})):
+        problem, found = "an option of CSV and TSV files", f"a .{ending_of(file)}"
+    elif options.positions and (useless := given & of_columns):
+        problem, found = "an option of files with a sign between columns", f"positions={','.join(options.positions)}"
+    elif options.continued and not options.positions:
+        useless = {"continued"}
+        problem, found, fix = "an option of files with columns by positions", "no positions", "say positions=..."
+    elif options.obsolete_words and not options.obsolete:
+        useless = {"obsolete_words"}
+        problem, found, fix = "words of the column obsolete, which is not named", "no obsolete", "say obsolete=COLUMN"
+    else:
+        return
+    raise InputError(problem, path=file.path, field=min(useless), found=found, fix=fix)
+
+
+def _relations(parents: Sequence[pl.DataFrame], options: TableOptions) -> pl.DataFrame:
+    relations = pl.concat([pl.DataFrame(schema={"head": pl.String, "tail": pl.String, "line": pl.UInt32}), *parents])
+    return (
+        relations.filter(pl.col("head") != pl.col("tail"))
+        .with_columns(relation=pl.lit("is_a"), source=pl.lit(options.default_source))
+        .select(SOURCE_RELATIONS.names())
+    )
+
+
+def _listed(rows: pl.DataFrame, column: str, options: TableOptions) -> pl.DataFrame:
+    """A row for each value in the cells of a column: concept_id, value, line."""
+    values = _pieces(rows, column, options).list.eval(pl.element().str.strip_chars())
+    return (
+        rows.select(concept_id=options.id, value=values, line=pl.col(LINE).cast(pl.UInt32))
+        .explode("value")
+        .drop_nulls("value")
     )
 
 
 def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator[pl.DataFrame]:
     columns = options.columns
-    of_one_text = {options.id, *(getattr(options, option) for option in _OPTIONAL_COLUMNS if option != "semantic_type")}
-    may_be_lists = {column for column in (*options.name, options.semantic_type) if column} - of_one_text
+    of_one_text = {options.id, *(getattr(options, one) for one in _OPTIONAL_COLUMNS if one not in _OF_SEVERAL)}
+    may_be_lists = {column for column in (*options.name, options.semantic_type, options.parent) if column} - of_one_text
     ending = ending_of(file)
     if ending in PARQUET:
         return parquet_rows(file, reading, columns=columns, may_be_lists=may_be_lists)
     if ending in JSON_LINES:
         return json_rows(file, reading, columns=columns, may_be_lists=may_be_lists, separator=options.separator)
+    if options.positions:
+        return placed_rows(
+            file,
+            reading,
+            columns=columns,
+            positions=_positions(options, file.path),
+            continued=options.id if options.continued else None,
+        )
     delimiter = None if options.delimiter == "auto" else _delimiter(options.delimiter)
     advice = "close it, or import with --set quoting=no if quotes are ordinary characters here"
     named = [name for name in options.header if name]
@@ -204,6 +281,20 @@ def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator
         advice=advice,
         header=options.header or None,
     )
+
+
+def _positions(options: TableOptions, path: Path) -> dict[str, tuple[int, int | None]]:
+    """Of each column its first and its last character in a line, from 1; ``None``: to the end."""
+    found: dict[str, tuple[int, int | None]] = {}
+    for one in options.positions:
+        match = _POSITION.fullmatch(one)
+        assert match is not None  # checked with the options
+        name, first = match["name"].strip(), int(match["first"])
+        if name in found:
+            given = ",".join(options.positions)
+            raise InputError("two columns have one name", path=path, field="positions", found=given)
+        found[name] = (first, int(match["last"]) if match["last"] else None if match["to"] else first)
+    return found
 
 
 def _without_missing(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
@@ -277,8 +368,8 @@ def _checked(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Rea
         tag = pl.col(options.language)
         is_tag = (tag == "") | tag.str.contains(LANGUAGE_TAG)
         checks.append(Check(is_tag, _as_written(options.language), "a BCP 47 tag, e.g. en", options.language))
-    if options.obsolete:
-        expected = "true or false, 1 or 0, yes or no, obsolete or active"
+    if options.obsolete and not options.obsolete_words:
+        expected = "true or false, 1 or 0, yes or no, obsolete or active, or other words, named by obsolete_words"
         is_word = _word(options.obsolete).is_in(["", *_STATUS_WORDS])
         checks.append(Check(is_word, _as_written(options.obsolete), expected, options.obsolete))
     if options.preferred:
@@ -290,23 +381,30 @@ def _checked(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Rea
 
 def _is_retired(options: TableOptions) -> pl.Expr:
     """Whether a row says that its code was retired: what nobody uses any more needs no name."""
-    word, successor = _fate(options)
-    is_obsolete = word.replace_strict(_STATUS_WORDS, default=None, return_dtype=pl.String) == OBSOLETE
-    return is_obsolete.fill_null(successor != "")
+    said, successor = _fate(options)
+    return (said == OBSOLETE).fill_null(successor != "")
 
 
 def _fate(options: TableOptions) -> tuple[pl.Expr, pl.Expr]:
-    """The cells that say what became of a code, blank where the table has no such columns."""
-    word = _word(options.obsolete) if options.obsolete else pl.lit("")
-    return word, pl.col(options.replaced_by).str.strip_chars() if options.replaced_by else pl.lit("")
+    """What became of a code: status (null: the row does not say), and the code in its place ("": none)."""
+    said = pl.lit(None, dtype=pl.String)
+    if options.obsolete and options.obsolete_words:
+        words = [word.lower() for word in options.obsolete_words]
+        cell = _word(options.obsolete)
+        pieces = cell.str.split(options.separator or "\0").list.eval(pl.element().str.strip_chars())
+        is_retired = pl.any_horizontal(pieces.list.contains(word) for word in words)
+        said = pl.when(is_retired).then(pl.lit(OBSOLETE)).when(cell != "").then(pl.lit(ACTIVE))
+    elif options.obsolete:
+        said = _word(options.obsolete).replace_strict(_STATUS_WORDS, default=None, return_dtype=pl.String)
+    return said, pl.col(options.replaced_by).str.strip_chars() if options.replaced_by else pl.lit("")
 
 
 def _fates_of(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
     """Of the rows that say what became of their code."""
-    word, successor = _fate(options)
+    said_of_row, successor = _fate(options)
     said = rows.select(
         concept_id=options.id,
-        said=word.replace_strict(_STATUS_WORDS, default=None, return_dtype=pl.String),
+        said=said_of_row,
         successor=pl.when(successor != "").then(successor),
         line=pl.col(LINE).cast(pl.UInt32),
     )
@@ -390,7 +488,8 @@ def _delimiter(said: str) -> str:
 FORMAT = Format(
     name="table",
     description="any CSV, TSV, Parquet or JSON Lines table; options say which column is what",
-    source="a .csv, .tsv, .txt with a header or header=..., or a .jsonl or .ndjson (plain or gzip), or a .parquet file",
+    source="a .csv, .tsv or .txt (with a header, header=... or positions=...), .jsonl or .ndjson (plain or gzip), or "
+    "a .parquet file",
     obtain="your own codes and names; most vocabularies offer such an export",
     licence="that of the vocabulary",
     options=TableOptions,
