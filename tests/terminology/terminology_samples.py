@@ -123,6 +123,20 @@ SAMPLES = {
         2,
         has_types=True,
     ),
+    "placed": Sample(
+        "table",
+        write_text("names.txt", "# code and name\n" + "".join(f"{i:<6}disease  {n}  \n" for i, n in _rows())),
+        {
+            "id": "code",
+            "name": "name",
+            "semantic_type": "kind",
+            "positions": "code:1-5,kind:7-14,name:16-",
+            "comment": "#",
+        },
+        "names.txt",
+        2,
+        has_types=True,
+    ),
     "tsv-cells": Sample(
         "table",
         write_text(
