@@ -88,6 +88,8 @@ PUBLISHED = {
     "NAMES.RRF.gz": '#CUI|name|source|SUPPRESS|\nC1|Fever|GTR|N|\nCN2|5" syndrome|NCBI|N|\n',
     "MGCONSO.RRF.gz": "#CUI|TS|STT|ISPREF|AUI|SAUI|SCUI|SDUI|SAB|TTY|CODE|STR|SUPPRESS|\n"
     "C1|S|VO|Y|A1||||HPO|SY|HP:1|Pyrexia|N|\nC1|P|PF|N|A2||||GTR|PT|1|Fever|N|\n",
+    "frFR18LinguisticVariant.csv": '"LOINC_NUM","SHORTNAME","LONG_COMMON_NAME","LinguisticVariantDisplayName"\n'
+    '"2093-3","","Cholestérol [Masse/Volume] Sérum",""\n"1-8","","",""\n',
     "drugbank vocabulary.csv": "DrugBank ID,Accession Numbers,Common name,CAS,UNII,Synonyms,Standard InChI Key\n"
     'DB1,BIOD1 | BTD1,Acid,1-2-3,U1,"2-acid, free | Acid|base",KEY\nDB2,,Base,,,,\n',
     "UNII_Names.txt": _tabbed(
@@ -116,7 +118,7 @@ def test_code_lists_as_their_publishers_give_them(tmp_path: Path, monkeypatch: p
     page = (Path(__file__).parents[2] / "docs" / "terminologies.md").read_text(encoding="utf-8")
     section = page.partition("### Code lists as their publishers give them\n")[2].partition("\n## ")[0]
     commands = re.findall(r"^    onoma (.*)$", section, re.M)
-    assert len(commands) == len(PUBLISHED) + 2, "and two of merge"
+    assert len(commands) == len(PUBLISHED) + 3, "and three of merge"
     monkeypatch.chdir(tmp_path)
     for command in commands:
         result = CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
@@ -170,9 +172,11 @@ def test_code_lists_as_their_publishers_give_them(tmp_path: Path, monkeypatch: p
             "A1": ["Dressing for one wound"],
         },
     }
-    parts = {"meddra-pt", "meddra-llt", "medgen-names", "medgen-synonyms"}
+    parts = {"meddra-pt", "meddra-llt", "medgen-names", "medgen-synonyms", "loinc-fr", "loinc-all"}
     assert set(found) == expected.keys() | parts
     assert {name: named(found[name]) for name in expected} == expected
+    assert named(found["loinc-all"])["2093-3"][-1] == "Cholestérol [Masse/Volume] Sérum"
+    assert named(found["loinc-fr"]) == {"2093-3": ["Cholestérol [Masse/Volume] Sérum"]}
     retired = {
         name: found[name].concepts().collect().filter(status="obsolete")["concept_id"].to_list() for name in expected
     }

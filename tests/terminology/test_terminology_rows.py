@@ -688,7 +688,7 @@ def test_places_that_do_not_fit_the_rest(tmp_path: Path) -> None:
     assert named(read(tmp_path, "table", "t.txt", "1 a\n", **said)[0]) == {"1": ["a"]}
     with pytest.raises(InputError, match=r"no column 'nane'\. Did you mean 'name'\? Expected one of code, name\."):
         read(tmp_path, "table", "t.txt", "1 a\n", **(said | {"name": "nane"}))
-    with pytest.raises(InputError, match="two columns have one name"):
+    with pytest.raises(ConfigError, match="option 'positions': two columns are called 'code'"):
         read(tmp_path, "table", "t.txt", "1 a\n", **(said | {"positions": "code:1,name:3-,code:2"}))
     for option in ({"delimiter": ";"}, {"quoting": "no"}, {"header": "code,name"}):
         with pytest.raises(InputError, match="an option of files with a sign between columns") as caught:
@@ -780,3 +780,31 @@ def test_parents(kind: str, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="refers to a concept that the release does not have") as caught:
             imported("table", path, tmp_path / "out", **options)
         assert caught.value.line == 7
+
+
+@pytest.mark.parametrize("kind", ["csv", "quoted.csv", "parquet", "jsonl"])
+def test_only_some_rows(kind: str, tmp_path: Path) -> None:
+    rows = [
+        {"code": "1", "name": "a", "#tax": "9606", "kind": "gene"},
+        {"code": "2", "name": "b", "#tax": " 10090 ", "kind": "gene"},
+        {"code": "3", "name": "c", "#tax": "9606", "kind": "-"},
+        {"code": "", "name": "", "#tax": "7", "kind": "gene"},
+    ]
+    path = tmp_path / f"t.{kind}"
+    table = pl.DataFrame(rows)
+    if "csv" in kind:
+        table.write_csv(path, quote_style="always" if "quoted" in kind else "never")
+    else:
+        table.write_parquet(path) if kind == "parquet" else table.write_ndjson(path)
+    options = {"id": "code", "name": "name", "missing": "-"}
+    only = "#tax=9606, #tax = 10090,kind=gene"
+    terminology, report = imported("table", path, tmp_path / "out", only=only, **options)
+    assert named(terminology) == {"1": ["a"], "2": ["b"]}, "the last row is not looked at"
+    assert report.notes == {"rows that only leaves out": 2}
+    assert named(imported("table", path, tmp_path / "out", only="kind=-", **options)[0]) == {"3": ["c"]}
+    with pytest.raises(InputError, match=r"no concept with a name .* no filter leaves everything out"):
+        imported("table", path, tmp_path / "out", only="#tax=8", **options)
+    with pytest.raises(InputError, match=r"no (column|line has the key) 'tax'|has the key 'tax'"):
+        imported("table", path, tmp_path / "out", only="tax=8", **options)
+    with pytest.raises(ConfigError, match="option 'only': a column and a value of it, such as kind=gene, not '=8'"):
+        imported("table", path, tmp_path / "out", only="=8", **options)

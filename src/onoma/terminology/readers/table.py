@@ -22,13 +22,10 @@ The tables of knowledge bases in newer releases of BELB (https://github.com/sg-w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
 
 import polars as pl
-from pydantic import AfterValidator, BeforeValidator, Field
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
@@ -56,7 +53,7 @@ from onoma.terminology.assembly import (
 )
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
 from onoma.terminology.readers.format import Format
-from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Separator, Words, split_cells
+from onoma.terminology.readers.table_options import OF_SEVERAL, OPTIONAL_COLUMNS, TableOptions
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
 _FATES = pl.Schema({"concept_id": pl.String(), "said": pl.String(), "successor": pl.String(), "line": pl.UInt32()})
@@ -74,82 +71,6 @@ _STATUS_WORDS = {
 }
 """LOINC calls ACTIVE, TRIAL and DISCOURAGED what may be used."""
 _WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
-_OPTIONAL_COLUMNS = (
-    *("preferred", "language", "semantic_type", "source", "definition", "parent", "obsolete", "replaced_by"),
-)
-_OF_SEVERAL = ("semantic_type", "parent")
-"""Those of them that may have several values in a cell."""
-_POSITION = re.compile(r"(?P<name>.*\S)\s*:\s*(?P<first>[1-9][0-9]{0,6})(?P<to>\s*-\s*(?P<last>[1-9][0-9]{0,6})?)?")
-
-
-def _checked_positions(given: tuple[str, ...]) -> tuple[str, ...]:
-    for one in given:
-        match = _POSITION.fullmatch(one)
-        if not match or (match["last"] and int(match["last"]) < int(match["first"])):
-            raise ValueError(f"a column and its first and last character, such as code:7-13 or name:78-, not '{one}'")
-    return given
-
-
-class TableOptions(ReaderOptions):
-    """Options of the table reader."""
-
-    id: str = Field(description="column with the code of the concept")
-    name: Words = Field(min_length=1, description="column(s) with names; the first holds the preferred name")
-    preferred: str | None = Field(
-        default=None,
-        description="column that marks preferred names (true/false, 1/0, yes/no); unset: a code's first name",
-    )
-    language: str | None = Field(default=None, description="column with the language (BCP 47)")
-    semantic_type: str | None = Field(default=None, description="column with the semantic type")
-    source: str | None = Field(default=None, description="column with the source vocabulary")
-    definition: str | None = Field(default=None, description="column with the definition of the concept")
-    parent: str | None = Field(default=None, description="column with the code(s) of broader concepts")
-    obsolete: str | None = Field(
-        default=None, description="column that marks retired codes (true/false, 1/0, yes/no, obsolete/active)"
-    )
-    obsolete_words: Words = Field(
-        default=(), description="what the column obsolete has for retired codes, if other words, e.g. Withdrawn,Merged"
-    )
-    replaced_by: str | None = Field(
-        default=None,
-        description="column with the code to use instead; a code that has one is retired, unless obsolete says active",
-    )
-    separator: Separator | None = Field(
-        default=None, description="what separates several names (or types) in one cell: a character, e.g. |, or tab"
-    )
-    default_source: str = Field(default="", description="source vocabulary of the names, if the table does not say")
-    default_language: LanguageTag = Field(default="und", description="language (BCP 47), if the table does not say")
-    delimiter: str = Field(
-        default="auto", description="column separator: auto (by file name and first line), tab, or a character"
-    )
-    quoting: Literal["auto", "yes", "no"] = Field(
-        default="auto",
-        description="whether fields may be in double quotes: auto (yes, unless tabs separate the columns), yes, no",
-    )
-    encoding: str = Field(default="utf-8", description="encoding of a text file, e.g. cp1252, latin-1, utf-16")
-    header: Annotated[tuple[str, ...], BeforeValidator(split_cells)] = Field(
-        default=(),
-        description="names of the first columns, if the first line is a row and not a header; a name may be empty",
-    )
-    positions: Annotated[Words, AfterValidator(_checked_positions)] = Field(
-        default=(),
-        description="columns by their first and last character in a line, if nothing divides them: code:7-13,name:78-",
-    )
-    continued: bool = Field(
-        default=False,
-        description="whether a line with the code of the line before continues its texts (yes or no; with positions)",
-    )
-    comment: str | None = Field(default=None, min_length=1, description="what comments begin with, e.g. #")
-    strip: str = Field(
-        default="", description="characters to strip from both ends of names, along with white space, e.g. - (ICD-11)"
-    )
-    missing: Words = Field(default=(), description="what an empty cell contains, e.g. -,NA")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Every column of the table that is used."""
-        optional = (getattr(self, option) for option in _OPTIONAL_COLUMNS)
-        return tuple(dict.fromkeys([self.id, *self.name, *(column for column in optional if column)]))
 
 
 def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTables:
@@ -176,7 +97,8 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
     parents: list[pl.DataFrame] = []
     read_as, codes = _renamed(options), [pl.Series(dtype=pl.UInt64)]
     for batch in _rows(file, options, reading):
-        rows = _checked(_without_missing(batch.rename(_as_read), options), read_as, path, reading)
+        wanted = _wanted(batch.rename(_as_read), options, reading)
+        rows = _checked(_without_missing(wanted, options), read_as, path, reading)
         codes.append(rows[read_as.id].hash().rename(""))
         names.append(_names(rows, read_as))
         fates.append(_fates_of(rows, read_as))
@@ -252,7 +174,8 @@ def _listed(rows: pl.DataFrame, column: str, options: TableOptions) -> pl.DataFr
 
 def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator[pl.DataFrame]:
     columns = options.columns
-    of_one_text = {options.id, *(getattr(options, one) for one in _OPTIONAL_COLUMNS if one not in _OF_SEVERAL)}
+    of_one = (getattr(options, one) for one in OPTIONAL_COLUMNS if one not in OF_SEVERAL)
+    of_one_text = {options.id, *of_one, *options.conditions}
     may_be_lists = {column for column in (*options.name, options.semantic_type, options.parent) if column} - of_one_text
     ending = ending_of(file)
     if ending in PARQUET:
@@ -264,7 +187,7 @@ def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator
             file,
             reading,
             columns=columns,
-            positions=_positions(options, file.path),
+            positions=options.places,
             continued=options.id if options.continued else None,
         )
     delimiter = None if options.delimiter == "auto" else _delimiter(options.delimiter)
@@ -283,18 +206,14 @@ def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator
     )
 
 
-def _positions(options: TableOptions, path: Path) -> dict[str, tuple[int, int | None]]:
-    """Of each column its first and its last character in a line, from 1; ``None``: to the end."""
-    found: dict[str, tuple[int, int | None]] = {}
-    for one in options.positions:
-        match = _POSITION.fullmatch(one)
-        assert match is not None  # checked with the options
-        name, first = match["name"].strip(), int(match["first"])
-        if name in found:
-            given = ",".join(options.positions)
-            raise InputError("two columns have one name", path=path, field="positions", found=given)
-        found[name] = (first, int(match["last"]) if match["last"] else None if match["to"] else first)
-    return found
+def _wanted(rows: pl.DataFrame, options: TableOptions, reading: Reading) -> pl.DataFrame:
+    """The rows that ``only`` keeps."""
+    if not options.only:
+        return rows
+    conditions = options.conditions.items()
+    kept = rows.filter(pl.col(_as_read(column)).str.strip_chars().is_in(values) for column, values in conditions)
+    reading.note("rows that only leaves out", len(rows) - len(kept))
+    return kept
 
 
 def _without_missing(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
@@ -316,7 +235,7 @@ def _as_written(column: str) -> str:
 
 def _renamed(options: TableOptions) -> TableOptions:
     names = {name: _as_read(name) for name in options.columns}
-    of_one = {option: names.get(getattr(options, option)) for option in _OPTIONAL_COLUMNS}
+    of_one = {option: names.get(getattr(options, option)) for option in OPTIONAL_COLUMNS}
     return options.model_copy(update={"id": names[options.id], "name": tuple(map(_as_read, options.name)), **of_one})
 
 
