@@ -91,9 +91,9 @@ PUBLISHED = {
     "frFR18LinguisticVariant.csv": '"LOINC_NUM","SHORTNAME","LONG_COMMON_NAME","LinguisticVariantDisplayName"\n'
     '"2093-3","","Cholestérol [Masse/Volume] Sérum",""\n"1-8","","",""\n',
     "drugbank vocabulary.csv": "DrugBank ID,Accession Numbers,Common name,CAS,UNII,Synonyms,Standard InChI Key\n"
-    'DB1,BIOD1 | BTD1,Acid,1-2-3,U1,"2-acid, free | Acid|base",KEY\nDB2,,Base,,,,\n',
+    'DB1,BIOD1 | BTD1,Acid,1-2-3,U1,"2-acid, free | Acid base",KEY\nDB2,,Base,,,,\n',
     "UNII_Names.txt": _tabbed(
-        "Name ; TYPE ; UNII ; Display Name", "ASPIRINE ; cn ; R16 ; ASPIRIN", "ASPIRIN ; of ; R16 ; ASPIRIN"
+        "Name ; TYPE ; UNII ; Display Name", "ASPIRINE Á ; cn ; R16 ; ASPIRIN", "ASPIRIN ; of ; R16 ; ASPIRIN"
     ),
     "product.txt": _tabbed(
         "PRODUCTID ; PRODUCTNDC ; PRODUCTTYPENAME ; PROPRIETARYNAME ; PROPRIETARYNAMESUFFIX ; NONPROPRIETARYNAME",
@@ -108,7 +108,7 @@ PUBLISHED = {
         "   A1001007 ; 12:Dressing for one wound ; 92:Dressing for one wound ; 120:00",
     ),
 }
-_ENCODINGS = {"CMS32_DESC_LONG_DX.txt": "cp1252", "product.txt": "cp1252"}
+_ENCODINGS = dict.fromkeys(("CMS32_DESC_LONG_DX.txt", "product.txt", "UNII_Names.txt"), "cp1252")
 
 
 def test_code_lists_as_their_publishers_give_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,8 +162,8 @@ def test_code_lists_as_their_publishers_give_them(tmp_path: Path, monkeypatch: p
         },
         "ncit": {"C1": ["Cold", '"Common" Cold', "Common Cold"], "C2": ["Disease"], "C3": ["Old"]},
         "medgen": {"C1": ["Fever", "Pyrexia"], "CN2": ['5" syndrome']},
-        "drugbank": {"DB1": ["Acid", "2-acid, free", "Acid|base"], "DB2": ["Base"]},
-        "unii": {"R16": ["ASPIRIN", "ASPIRINE"]},
+        "drugbank": {"DB1": ["Acid", "2-acid, free", "Acid base"], "DB2": ["Base"]},
+        "unii": {"R16": ["ASPIRIN", "ASPIRINE Á"]},
         "ndc": {"0002-1433": ["Crème", "dulaglutide"], "0002-1434": ["Crème Two", "dulaglutide"]},
         "kegg": {"D00001": ["Water (JP18)", "Purified water"], "D00002": ["Nadide (JAN/INN)"]},
         "hcpcs": {

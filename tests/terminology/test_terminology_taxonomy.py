@@ -264,7 +264,7 @@ def test_a_parent_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_fields_that_are_no_bars(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected a bar") as caught:
+    with pytest.raises(InputError, match="fields without a bar; expected a tab and a bar behind each field") as caught:
         read(tmp_path, files(names="1\t|\troot\t|\t\t|\tscientific name\t|\n1\t|\tall\tx\t\t|\tsynonym\t|\n"))
     assert caught.value.line == 2
 

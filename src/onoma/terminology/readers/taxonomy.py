@@ -227,7 +227,8 @@ def _blocks(file: SourceFile, table: str, keep: list[str], reading: Reading) -> 
         for field in keep
         if field not in _MAY_BE_EMPTY
     ]
-    checks.append(Check(pl.all_horizontal(pl.col(bars[field]) == "|" for field in keep), None, "a bar", keep[0]))
+    is_barred = pl.all_horizontal(pl.col(bars[field]) == "|" for field in keep)
+    checks.append(Check(is_barred, None, "a tab and a bar behind each field", keep[0], "fields without a bar"))
     fields = [part for field in known for part in (field, bars[field])]
     blocks = read_delimited(
         file,
