@@ -102,6 +102,12 @@ def _write_taxonomy_tar(folder: Path) -> str:
     return str(folder / "taxdump.tar.gz")
 
 
+UNIPROT = "".join(
+    f"ID   X_{code[2:]}\nAC   {code};\nDE   RecName: Full={names[0]};\n"
+    + "".join(f"DE   AltName: Full={name};\n" for name in names[1:])
+    + "OS   disease.\nOX   NCBI_TaxID=9606;\nSQ   SEQUENCE\n     MEEP\n//\n"
+    for code, names in NAMES.items()
+)
 _COLUMNS = {"id": "code", "name": "label,aliases", "semantic_type": "kind"}
 SAMPLES = {
     "ctd-tsv": Sample("ctd", write_text("CTD_diseases.tsv", CTD_TSV), {}, "CTD_diseases.tsv", 7, True, True),
@@ -113,5 +119,6 @@ SAMPLES = {
     "taxonomy-tar": Sample(
         "taxonomy", _write_taxonomy_tar, {}, has_relations=True, has_types=True, has_definitions=False
     ),
+    "uniprot": Sample("uniprot", write_text("x.dat", UNIPROT), {}, "x.dat", 3, has_types=True),
     "csv-folder": Sample("csv", write_csv_folder(), {}, "names.csv", 2, True, True, True),
 }

@@ -54,7 +54,7 @@ def test_entry(entry: CatalogueEntry) -> None:
 
 def test_everything_a_user_looks_for_is_there() -> None:
     wanted = {"mondo", "hpo", "doid", "go", "uberon", "cl", "chebi", "efo", "symp", "hgnc", "icd10cm", "cellosaurus"}
-    wanted |= {"ncbi-taxonomy"}
+    wanted |= {"ncbi-taxonomy", "swiss-prot"}
     by_hand = {name for name, entry in ENTRIES.items() if entry.url is None}
     assert wanted <= set(ENTRIES) - by_hand
     assert by_hand == {"umls", "snomed-ct", "rxnorm", "omop", "loinc", "ctd-diseases", "ctd-chemicals"}

@@ -45,6 +45,7 @@ PREFIX_SPELLINGS = {
     "RXNORM": ("RXCUI",),
     "SNOMEDCT": ("SNOMEDCT_US", "SNOMED_CT", "SNOMED-CT", "SNOMED", "SCTID", "SCT"),
     "UMLS": ("UMLS_CUI",),
+    "UNIPROT": ("UNIPROTKB", "SWISSPROT"),
 }
 """Vocabulary to other spellings of its prefix, in capital letters; a prefix that is not here has one spelling."""
 
@@ -56,6 +57,7 @@ FORMAT_VOCABULARIES = {
     "snomed": "SNOMEDCT",
     "taxonomy": "NCBITAXON",
     "umls": "UMLS",
+    "uniprot": "UNIPROT",
 }
 """Formats (`onoma.terminology.formats`) whose codes can be without a prefix, and the vocabulary they are of."""
 

@@ -26,6 +26,7 @@ from onoma.terminology.readers import (
     table,
     taxonomy,
     umls,
+    uniprot,
 )
 from onoma.terminology.readers.format import Format
 
@@ -45,6 +46,7 @@ _READERS = (
     omop,
     ctd,
     taxonomy,
+    uniprot,
     biosyn,
     table,
     csv_folder,
@@ -84,6 +86,7 @@ _READ_BY = {
     "rrf": "umls",
     "rf2": "snomed",
     "athena": "omop",
+    **dict.fromkeys(("swissprot", "sprot", "trembl", "dat"), "uniprot"),
     **dict.fromkeys(("dmp", "taxdump", "taxdmp", "newtaxdump", "ncbitaxonomy", "ncbitaxon"), "taxonomy"),
 }
 """Other names of what is read, in small letters without signs between them, and the format that reads it."""

@@ -9,7 +9,7 @@ file         becomes
 nodes.dmp    a concept for each taxon, ``tax_id`` being its code; the rank is its semantic type ("species"), the parent
              a relation "is_a". The other fields are not read
 names.dmp    names; the name class is the term type, and the scientific name the preferred one. The unique name, which
-             tells namesakes apart ("Bacteria <bacteria>"), is not read: nobody writes it
+             tells namesakes apart (``Bacteria <bacteria>``), is not read: nobody writes it
 merged.dmp   obsolete concepts without names, replaced by the taxon they were merged into
 delnodes.dmp obsolete concepts without names
 ===========  =====================================================================================================
