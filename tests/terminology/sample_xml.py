@@ -1,4 +1,4 @@
-"""The little ontology of `sample` in the XML of MeSH, ICD-10-CM and Orphanet."""
+"""The little ontology of `sample` in the XML of MeSH, ICD-10-CM, ClaML and Orphanet."""
 
 from __future__ import annotations
 
@@ -144,6 +144,33 @@ def icd_file(*chapters: str) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + element("ICD10CM.tabular", head, *chapters)
 
 
+def rubric(kind: str, *labels: str, language: str = "en") -> str:
+    """Labels that are XML already."""
+    return element("Rubric", *(element("Label", label, **{"xml:lang": language}) for label in labels), kind=kind)
+
+
+def claml_class(
+    code: str, title: str, *content: str, above: Sequence[str] = (), kind: str = "category", language: str = "en"
+) -> str:
+    titled = rubric("preferred", escape(title), language=language) if title else ""
+    return element(
+        "Class", *(element("SuperClass", code=code) for code in above), *content, titled, code=code, kind=kind
+    )
+
+
+def claml_file(*content: str, language: str = "en") -> str:
+    return '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE ClaML SYSTEM "ClaML.dtd">\n' + element(
+        "ClaML",
+        element("Meta", name="lang", value=language),
+        element("Identifier", authority="WHO", uid="icd10_2019"),
+        text("Title", "International Classification", name="ICD-10-EN-2019", version="2019", date="2018-10-01"),
+        element("ClassKinds", *(element("ClassKind", name=kind) for kind in ("category", "block", "chapter"))),
+        element("RubricKinds", element("RubricKind", name="preferred", inherited="false")),
+        *content,
+        version="2.0.0",
+    )
+
+
 MESH = mesh_file(
     *(
         mesh_record(
@@ -168,6 +195,22 @@ ICD10CM = icd_file(
             id="X00-X09",
         )
     )
+)
+
+CLAML = claml_file(
+    element("ModifierClass", rubric("preferred", "of the left side"), code="1", modifier="S1_5"),
+    *(
+        claml_class(
+            code,
+            names[0],
+            *(rubric("inclusion", escape(name)) for name in names[1:]),
+            rubric("definition", escape(DEFINITION)) if code == "X:1" else "",
+            element("ModifiedBy", code="S1_5", all="false"),
+            above=("X:2",) if code == "X:1" else ("I",),
+        )
+        for code, names in NAMES.items()
+    ),
+    claml_class("I", "disease", kind="chapter"),
 )
 
 ORPHANET = orphanet_file(
@@ -196,6 +239,7 @@ SAMPLES = {
         has_definitions=False,
         order=("X:2", "X:1", "X:3"),
     ),
+    "claml": Sample("claml", write_text("icd10.xml", CLAML), {"kinds": "category"}, has_relations=True, has_types=True),
     "orphanet": Sample(
         "orphanet",
         _write_orphanet,

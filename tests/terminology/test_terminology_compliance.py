@@ -237,6 +237,7 @@ def test_unknown_format_and_policy(tmp_path: Path) -> None:
         ("json-ld", "owl"),
         ("obojson", "obographs"),
         ("tsv", "table"),
+        ("ICD-10-GM", "claml"),
     ],
 )
 def test_other_names_of_what_a_format_reads(name: str, format: str, tmp_path: Path) -> None:

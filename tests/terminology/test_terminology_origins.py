@@ -212,6 +212,8 @@ def test_release_and_licence_of_orphanet(tmp_path: Path) -> None:
     [
         ("mesh", write_text("desc2026.xml", sample_xml.MESH), "2026", ("desc2026", "headings")),
         ("icd10cm", write_text("t.xml", sample_xml.ICD10CM), "2026", ("<version>2026</version>", "")),
+        ("claml", write_text("t.xml", sample_xml.CLAML), "2019", (' version="2019" date="2018-10-01"', "")),
+        ("claml", write_text("t.xml", sample_xml.CLAML.replace(' version="2019"', "")), "2018-10-01", (" date", " d")),
         ("ctd", write_text("c.csv", CTD_CSV), "Tue Oct 29 10:41:05 EDT 2024", ("Report created", "Rows")),
         ("snomed", lambda folder: write_rf2(folder, CONTENT), "INT_20240101", ("_20240101", "")),
     ],

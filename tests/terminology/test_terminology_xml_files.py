@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 from sample import NAMES
-from sample_xml import ICD10CM, MESH, ORPHANET, mesh_concept, mesh_file, mesh_record
+from sample_xml import CLAML, ICD10CM, MESH, ORPHANET, mesh_concept, mesh_file, mesh_record
 
 from onoma.errors import InputError, OnomaError
 from onoma.files import xml_files
@@ -28,7 +28,7 @@ from onoma.terminology.formats import get_format
 from onoma.terminology.readers.options import parse_options
 from onoma.terminology.tables import check_tables
 
-DOCUMENTS = {"mesh": MESH, "icd10cm": ICD10CM, "orphanet": ORPHANET}
+DOCUMENTS = {"mesh": MESH, "icd10cm": ICD10CM, "claml": CLAML, "orphanet": ORPHANET}
 
 
 def source_file(path: Path, data: bytes | str) -> SourceFile:

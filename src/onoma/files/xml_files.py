@@ -29,6 +29,7 @@ FORMAT_OF_ROOT = {
     "SupplementalRecordSet": "mesh",
     "ICD10CM.tabular": "icd10cm",
     "JDBOR": "orphanet",
+    "ClaML": "claml",
     "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}RDF": "owl",
     "{http://www.w3.org/2002/07/owl#}Ontology": "owl",
 }
@@ -115,14 +116,14 @@ def xml_root(file: SourceFile) -> XmlFile:
     raise InputError("the file has no element", path=file.path)
 
 
-def xml_elements(file: SourceFile, tag: str, reading: Reading) -> Iterator[Element]:
-    """Yield the elements of one tag, in order; each is gone when the next is asked for.
+def xml_elements(file: SourceFile, tag: str | tuple[str, ...], reading: Reading) -> Iterator[Element]:
+    """Yield the elements of one tag or of several, in order; each is gone when the next is asked for.
 
     An element with a reference to an entity that the file does not declare is rejected.
 
     Args:
         file: Plain or gzip.
-        tag: It does not stand within itself.
+        tag: It does not stand within itself, nor one of several within another.
         reading: Told of the file, of bad elements and of the progress.
 
     Raises:
@@ -144,7 +145,9 @@ def xml_elements(file: SourceFile, tag: str, reading: Reading) -> Iterator[Eleme
                 del parent[0]
         if n_bytes > _MAX_BYTES_BETWEEN:
             raise InputError(
-                f"no <{tag}> within {_MAX_BYTES_BETWEEN >> 20} MiB", path=file.path, fix="get the file again"
+                f"no {_listed((tag,) if isinstance(tag, str) else tag)} within {_MAX_BYTES_BETWEEN >> 20} MiB",
+                path=file.path,
+                fix="get the file again",
             )
         reading.tell_share(n_elements, block.share, file.base)
     reading.tell(n_elements, n_elements, file.base, last=True)
@@ -220,7 +223,7 @@ def _local_name(tag: str) -> str:
 
 
 def _parsed(
-    file: SourceFile, event: Literal["start", "end"], tag: str | None = None
+    file: SourceFile, event: Literal["start", "end"], tag: str | tuple[str, ...] | None = None
 ) -> Iterator[tuple[Iterator[Element], ByteBlock]]:
     """Elements that begin or end, with the block of which they are known; some only when the file has ended."""
     parser: Any = etree.XMLPullParser(
