@@ -8,10 +8,11 @@ import shlex
 from pathlib import Path
 
 import pytest
+from sample_xml import claml_class, claml_file
 from typer.testing import CliRunner
 
 from onoma.cli.app import app
-from onoma.terminology import Terminology
+from onoma.terminology import Terminology, import_terminology
 
 
 def named(terminology: Terminology) -> dict[str, list[str]]:
@@ -57,6 +58,9 @@ PUBLISHED = {
         'http://id/2 ; http://l/2 ; 1A00 ;  ; "- - - Cholera" ; category ; "=hyperlink(""x"",""browser"")"',
         ' ; http://l/3 ; 1A0Y ;  ; "- - Cholera, ""other""" ; category ; "x"',
     ),
+    "icd10gm2024alpha_edvtxt_20230929.txt": "1|12|1|M54.9-||||Rückenschmerzen\r\n0|13|1|||||Kreuzweh - s.a. Schmerz\r\n"
+    '2|14|0|A17.0+|G01*|||Tuberkulöse "Hirnhaut"entzündung\r\n5|15|1|||Z33!||Schwangerschaft\r\n'
+    "1|16|1|E11.90||||Altersdiabetes\r\n",
     "pt.asc": '10081988$Hypersensitivity pneumonitis$$10038738$$$$$$$\n10000002$11-beta "x" deficiency$$1$$$$$$$\n',
     "llt.asc": "10000001$Ventilation pneumonitis$10081988$$$$$$$Y$$\n10000002$11-beta deficiency$10000002$$$$$$$N$$\n",
     "MRK_List2.rpt": _tabbed(
@@ -118,8 +122,16 @@ def test_code_lists_as_their_publishers_give_them(tmp_path: Path, monkeypatch: p
     page = (Path(__file__).parents[2] / "docs" / "terminologies.md").read_text(encoding="utf-8")
     section = page.partition("### Code lists as their publishers give them\n")[2].partition("\n## ")[0]
     commands = re.findall(r"^    onoma (.*)$", section, re.M)
-    assert len(commands) == len(PUBLISHED) + 3, "and three of merge"
+    assert len(commands) == len(PUBLISHED) + 4, "and four of merge"
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "icd10gm.xml").write_text(
+        claml_file(
+            claml_class("M54.9", "Rückenschmerzen, nicht näher bezeichnet", language="de"),
+            claml_class("A17.0", "Tuberkulöse Meningitis", language="de"),
+        ),
+        encoding="utf-8",
+    )
+    import_terminology("claml", "icd10gm.xml", "icd10gm")
     for command in commands:
         result = CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
         assert result.exit_code == 0, result.output
@@ -140,6 +152,11 @@ def test_code_lists_as_their_publishers_give_them(tmp_path: Path, monkeypatch: p
         "meddra": {
             "10081988": ["Hypersensitivity pneumonitis", "Ventilation pneumonitis"],
             "10000002": ['11-beta "x" deficiency', "11-beta deficiency"],
+        },
+        "icd10gm-names": {
+            "M54.9": ["Rückenschmerzen, nicht näher bezeichnet", "Rückenschmerzen"],
+            "A17.0": ["Tuberkulöse Meningitis", 'Tuberkulöse "Hirnhaut"entzündung'],
+            "E11.90": ["Altersdiabetes"],
         },
         "mgi": {"MGI:1": ["Abc1", "a cassette, 1", "Abc", "b'c"], "MGI:2": ["Def2", '"def" like']},
         "mirbase": {"MI0000001": ["cel-let-7", "cel-let-7L"], "MIMAT0000001": ["cel-let-7-5p"]},
@@ -172,7 +189,16 @@ def test_code_lists_as_their_publishers_give_them(tmp_path: Path, monkeypatch: p
             "A1": ["Dressing for one wound"],
         },
     }
-    parts = {"meddra-pt", "meddra-llt", "medgen-names", "medgen-synonyms", "loinc-fr", "loinc-all"}
+    parts = {
+        "meddra-pt",
+        "meddra-llt",
+        "medgen-names",
+        "medgen-synonyms",
+        "loinc-fr",
+        "loinc-all",
+        "icd10gm",
+        "icd10gm-alpha",
+    }
     assert set(found) == expected.keys() | parts
     assert {name: named(found[name]) for name in expected} == expected
     assert named(found["loinc-all"])["2093-3"][-1] == "Cholestérol [Masse/Volume] Sérum"

@@ -660,6 +660,18 @@ def test_signs_are_taken_off_names(tmp_path: Path) -> None:
     assert caught.value.line == 3
 
 
+def test_signs_are_taken_off_codes(tmp_path: Path) -> None:
+    data = "code,name,new,above\n A17.0+ ,a,,\nM54.9-,b,,A17.0+\n B-1!,+c+,M54.9-,M54.9 -\n"
+    options = {"id": "code", "name": "name", "replaced_by": "new", "parent": "above", "strip_codes": "+!-"}
+    terminology, _ = read(tmp_path, "table", "t.csv", data, **options)
+    assert named(terminology) == {"A17.0": ["a"], "M54.9": ["b"], "B-1": ["+c+"]}
+    assert terminology.concept("B-1").replaced_by == "M54.9"
+    assert terminology.relations().select("head_row", "tail_row").collect().rows() == [(1, 0), (2, 1)]
+    with pytest.raises(InputError, match="a code") as caught:
+        read(tmp_path, "table", "t.csv", "code,name,new,above\n1,a,,\n+-,b,,\n", **options)
+    assert caught.value.line == 3
+
+
 def test_columns_that_have_their_place_in_the_line(tmp_path: Path) -> None:
     data = "A00  Ärger, \U0001f48a der   1\n\nB1   kurz\r\n  C2 z\n"
     for encoding in ("utf-8", "utf-16"):

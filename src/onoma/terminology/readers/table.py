@@ -4,11 +4,11 @@ Rows with the same code need not be together; each adds names. Within a row, nam
 given, and within a cell in the cell's order. CSV fields may be quoted (RFC 4180); TSV fields are not unless
 ``quoting=yes``. A Parquet column, or a cell of JSON Lines (``.jsonl``, ``.ndjson``: one object per line), may hold a
 list of names. Numbers in JSON Lines keep their spelling; a missing key counts as an empty cell, and so does one of the
-words in ``missing``. Outer white space of codes is stripped, that of names only if cells hold several. If the first
-line of a text file is a row, ``header`` names the columns, from the first on. If each column has its place in the line
-instead, as in lists of the CMS, ``positions`` gives its first and last character, counted from 1; white space around a
-cell is no part of it then. With ``continued``, a line with the code of the line before continues its texts, as in HCPCS
-and CPT. Lines that begin with ``comment`` count as blank.
+words in ``missing``. Outer white space of codes is stripped, and what ``strip_codes`` has; white space of names only if
+cells hold several. If the first line of a text file is a row, ``header`` names the columns, from the first on. If each
+column has its place in the line instead, as in lists of the CMS, ``positions`` gives its first and last character,
+counted from 1; white space around a cell is no part of it then. With ``continued``, a line with the code of the line
+before continues its texts, as in HCPCS and CPT. Lines that begin with ``comment`` count as blank.
 
 Definitions (``definition=COLUMN``), which scispaCy's knowledge bases have, are stripped; an empty cell is none. Their
 source is that of the row's names.
@@ -107,7 +107,8 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
         if read_as.semantic_type:
             types.append(_listed(rows, read_as.semantic_type, read_as).rename({"value": "semantic_type"}))
         if read_as.parent:
-            parents.append(_listed(rows, read_as.parent, read_as).rename({"concept_id": "head", "value": "tail"}))
+            above = _listed(rows, read_as.parent, read_as).with_columns(_code("value", read_as))
+            parents.append(above.rename({"concept_id": "head", "value": "tail"}))
     in_all, all_names = pl.concat(codes), pl.concat(names)
     reading.note("rows of a code that stood before, whose names are put together", len(in_all) - in_all.n_unique())
     if options.separator is None:
@@ -257,6 +258,10 @@ def _stripped(pieces: pl.Expr, signs: str) -> pl.Expr:
     )
 
 
+def _code(column: str, options: TableOptions) -> pl.Expr:
+    return pl.col(column).str.strip_chars(options.strip_codes + _WHITE_SPACE if options.strip_codes else None)
+
+
 def _is_text(column: str) -> pl.Expr:
     return pl.col(column).str.strip_chars() != ""
 
@@ -267,7 +272,7 @@ def _word(column: str) -> pl.Expr:
 
 
 def _checked(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Reading) -> pl.DataFrame:
-    rows = rows.with_columns(pl.col(options.id).str.strip_chars())
+    rows = rows.with_columns(_code(options.id, options))
     columns = [_pieces(rows, column, options) for column in options.name]
     if options.strip:
         columns = [_stripped(pieces, options.strip) for pieces in columns]
@@ -315,7 +320,7 @@ def _fate(options: TableOptions) -> tuple[pl.Expr, pl.Expr]:
         said = pl.when(is_retired).then(pl.lit(OBSOLETE)).when(cell != "").then(pl.lit(ACTIVE))
     elif options.obsolete:
         said = _word(options.obsolete).replace_strict(_STATUS_WORDS, default=None, return_dtype=pl.String)
-    return said, pl.col(options.replaced_by).str.strip_chars() if options.replaced_by else pl.lit("")
+    return said, _code(options.replaced_by, options) if options.replaced_by else pl.lit("")
 
 
 def _fates_of(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:

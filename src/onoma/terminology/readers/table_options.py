@@ -101,6 +101,9 @@ class TableOptions(ReaderOptions):
     strip: str = Field(
         default="", description="characters to strip from both ends of names, along with white space, e.g. - (ICD-11)"
     )
+    strip_codes: str = Field(
+        default="", description="characters to strip from both ends of codes, e.g. +*! (dagger, asterisk; ICD-10)"
+    )
     missing: Words = Field(default=(), description="what an empty cell contains, e.g. -,NA")
 
     @property
