@@ -178,7 +178,7 @@ def test_codes_of_modifiers_can_be_left_out(tmp_path: Path) -> None:
         read(tmp_path, *content, without_modifiers="S04E10_6")
 
 
-SITES = modifier("S13M00_5", {"0": "Multiple sites", "1": "Shoulder"})
+SITES = modifier("S13M00_5", {"0": "Multiple sites", "1": "Shoulder"}) + modifier("S2", {})
 MUSCULOSKELETAL = {
     "the class itself": ([claml_class("T14.2", "Fracture", modified_by("S13M00_5"))], ["T14.2", "T14.20", "T14.21"]),
     "what is below it": (
@@ -204,6 +204,11 @@ MUSCULOSKELETAL = {
         ],
         ["M13", "M13.0", "M13.00", "M13.01"],
     ),
+    "a link to something else": (
+        [claml_class("M13", "Other", rubric("modifierlink", '<Reference code="XIII">see there</Reference>'))],
+        ["M13"],
+    ),
+    "no values": ([claml_class("M45", "x", element("ModifiedBy", code="S2"))], ["M45"]),
     "a code that is listed": (
         [claml_class("M40.0", "x", modified_by("S13M00_5")), claml_class("M40.00", "listed")],
         ["M40.0", "M40.01", "M40.00"],
@@ -336,6 +341,13 @@ def test_languages(tmp_path: Path) -> None:
         in_languages(tmp_path, languages="de")
 
 
+def test_a_language_that_is_no_tag_is_that_of_the_file(tmp_path: Path) -> None:
+    content = claml_class("A", "a", language="deutsch") + claml_class("B", "b", language="DE_at")
+    terminology, report = read(tmp_path, content)
+    assert terminology.names().collect()["language"].to_list() == ["en", "de-AT"]
+    assert report.notes == {"languages that are no tag such as en (deutsch)": 1}
+
+
 def test_source(tmp_path: Path) -> None:
     terminology, _ = read(tmp_path, claml_class("A00", "Cholera"), source="ICD10")
     assert terminology.names().collect()["source"].to_list() == ["ICD10"]
@@ -354,6 +366,16 @@ BAD = {
         {"A01", "A02"},
     ),
     "absent modifier": (claml_class("A01", "x", modified_by("S1")), "a modifier that the file does not have", {"A01"}),
+    "modifier without code": (
+        claml_class("A01", "x", modified_by("")),
+        "a modifier that the file does not have",
+        {"A01"},
+    ),
+    "value of nothing": (
+        modifier("S1", {"1": "x"}).replace(' modifier="S1"', ""),
+        "a modifier class without a code or a modifier",
+        {},
+    ),
     "value without code": (modifier("S1", {"": "x"}), "a modifier class without a code or a modifier", {}),
     "value twice": (modifier("S1", {"1": "x"}) + modifier("S1", {"1": "y"}), "a modifier class that occurred", {}),
     "value without title": (modifier("S1", {"1": ""}), "a modifier class without a title", {}),

@@ -176,12 +176,14 @@ class _Classification:
 
     def _read(self, file: XmlFile) -> None:
         options, reader = self._options, None
-        for element in xml_elements(file.file, ("ModifierClass", "Class"), self._reading):
+        for element in xml_elements(file.file, ("Modifier", "ModifierClass", "Class"), self._reading):
             if reader is None:
                 self._read_title(element.getparent())
                 reader = ClassReader(options.languages, self.language, options.names, self._reading)
             if element.tag == "Class":
                 self._add_class(reader.read_class(element))
+            elif element.tag == "Modifier":
+                self._modifiers.setdefault(str(element.get("code")).strip(), {})
             else:
                 self._add_modifier_class(reader.read_modifier_class(element))
         if reader is None:
@@ -220,7 +222,7 @@ class _Classification:
             self._note_untitled(found)
 
     def _add_modifier_class(self, found: ModifierClass) -> None:
-        values = self._modifiers.setdefault(found.modifier, {})
+        values = self._modifiers.setdefault(found.modifier, {}) if found.modifier else {}
         shown = f"{found.modifier} {found.code}"
         if not found.code or not found.modifier:
             self._reject("a modifier class without a code or a modifier", found.line, shown, "ModifierClass")
@@ -248,6 +250,7 @@ class _Classification:
             for code in [code for code in found.above if code not in self._classes]:
                 found.above.remove(code)
                 self._reject("a superclass that the file does not have", found.line, code, "SuperClass", of=found.code)
+            found.modified_by += [told for told in found.linked if told.modifier in self._modifiers]
             for told in [told for told in found.modified_by if told.modifier not in self._modifiers]:
                 found.modified_by.remove(told)
                 self._reject(
@@ -307,7 +310,7 @@ FORMAT = Format(
     description="ClaML, the XML of ICD-10 (WHO, ICD-10-GM, translations), OPS, ICF and other classifications",
     source="icd102019en.xml, icd10gm2024syst_claml_20230915.xml (plain, gzip or zip), or the zip or folder it came in",
     obtain="https://icd.who.int/browse10: 'Info', 'Download area'; https://www.bfarm.de: 'Kodiersysteme', 'Downloads'",
-    licence="ICD-10, ICF: the WHO's; ICD-10-GM and OPS: BfArM's terms of use, which come with the files",
+    licence="the WHO's (ICD-10, ICF), BfArM's (ICD-10-GM, OPS), which come with the files",
     options=ClamlOptions,
     read=read_claml,
 )

@@ -58,6 +58,7 @@ class ClamlClass:
         definition: "" if there is none.
         above, below: Codes of classes.
         modified_by, excluded: Modifiers that its codes and those below have, and that these do not have.
+        linked: Modifiers that it points to without being modified by any.
     """
 
     code: str
@@ -71,6 +72,7 @@ class ClamlClass:
     below: list[str] = field(default_factory=list)
     modified_by: list[ModifiedBy] = field(default_factory=list)
     excluded: frozenset[str] = frozenset()
+    linked: list[ModifiedBy] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,8 @@ class ClassReader:
     def __init__(self, languages: Sequence[str], main: str, rubrics: Collection[str], reading: Reading) -> None:
         self._rank = {language: rank for rank, language in enumerate(languages or (main,))}
         self._keeps_all, self._main, self._rubrics, self._reading = not languages, main, rubrics, reading
+        self._wanted = {*TITLES, _DEFINITION, *rubrics}
+        self._tidy: dict[str, str] = {}
         self.languages: set[str] = set()
         self.rubrics: set[str] = set()
 
@@ -153,7 +157,8 @@ class ClassReader:
         found.definition = next((" ".join(texts) for texts in self._ordered(definitions).values()), "")
         found.above = _codes(element, "SuperClass")
         found.below = _codes(element, "SubClass")
-        found.modified_by = [_modified_by(below) for below in element.iterfind("ModifiedBy")] or _linked(element)
+        found.modified_by = [_modified_by(below) for below in element.iterfind("ModifiedBy")]
+        found.linked = [] if found.modified_by or found.kind in HEADINGS else _linked(element)
         found.excluded = frozenset(_codes(element, "ExcludeModifier"))
         return found
 
@@ -178,14 +183,14 @@ class ClassReader:
         )
 
     def _labels(self, element: Element) -> Iterator[tuple[str, str, str]]:
-        """(kind of the rubric, language, text) of all labels that have one."""
+        """(kind of the rubric, language, text) of the labels that may be wanted and have one."""
         for rubric in element.iterfind("Rubric"):
             kind = _attribute(rubric, "kind")
             self.rubrics.add(kind)
             for label in rubric.iterfind("Label"):
                 language = self._language(label)
                 self.languages.add(language)
-                text = label_text(label)
+                text = label_text(label) if kind in self._wanted else ""
                 if text:
                     yield kind, language, text
 
@@ -194,10 +199,11 @@ class ClassReader:
 
     def _language(self, label: Element) -> str:
         tag = _attribute(label, _LANGUAGE)
-        if re.fullmatch(LANGUAGE_TAG, tag):
-            return tidy_language(tag)
-        self._reading.note("labels with something else than a language tag as language", bool(tag))
-        return self._main
+        if tag not in self._tidy:
+            is_tag = re.fullmatch(LANGUAGE_TAG, tag) is not None
+            self._tidy[tag] = tidy_language(tag) if is_tag else self._main
+            self._reading.note(f"languages that are no tag such as en ({tag[:20]})", bool(tag) and not is_tag)
+        return self._tidy[tag]
 
     def _ordered(self, by_language: dict[str, _SaidT]) -> dict[str, _SaidT]:
         """What is said in the languages that are kept, in their order."""
@@ -247,10 +253,8 @@ def _modified_by(element: Element) -> ModifiedBy:
 
 
 def _linked(element: Element) -> list[ModifiedBy]:
-    """The modifier that a class of the WHO's ICD-10 only points to, as M13 does."""
+    """What a class points to where it speaks of modifiers: M13 of the WHO's ICD-10 says its modifier only so."""
     path = f"Rubric[@kind='{_MODIFIER_LINK}']/Label/Reference"
-    if _attribute(element, "kind") in HEADINGS:
-        return []
     return [ModifiedBy(code, _place(code, ""), None) for code in dict.fromkeys(_codes(element, path))]
 
 
