@@ -178,7 +178,9 @@ def test_codes_of_modifiers_can_be_left_out(tmp_path: Path) -> None:
         read(tmp_path, *content, without_modifiers="S04E10_6")
 
 
-SITES = modifier("S13M00_5", {"0": "Multiple sites", "1": "Shoulder"}) + modifier("S2", {})
+SITES = (
+    modifier("S13M00_5", {"0": "Multiple sites", "1": "Shoulder"}) + modifier("S2", {}) + modifier("S3_5", {".3": "x"})
+)
 MUSCULOSKELETAL = {
     "the class itself": ([claml_class("T14.2", "Fracture", modified_by("S13M00_5"))], ["T14.2", "T14.20", "T14.21"]),
     "what is below it": (
@@ -208,6 +210,7 @@ MUSCULOSKELETAL = {
         [claml_class("M13", "Other", rubric("modifierlink", '<Reference code="XIII">see there</Reference>'))],
         ["M13"],
     ),
+    "a dot after a dot": ([claml_class("M40.0", "x", modified_by("S3_5"))], ["M40.0", "M40.03"]),
     "no values": ([claml_class("M45", "x", element("ModifiedBy", code="S2"))], ["M45"]),
     "a code that is listed": (
         [claml_class("M40.0", "x", modified_by("S13M00_5")), claml_class("M40.00", "listed")],
@@ -241,14 +244,16 @@ def test_a_value_within_a_value_of_the_ops(tmp_path: Path) -> None:
         )
         for code, above, title in ((".0", "ST538", "Kopf"), (".00", ".0", "A. carotis"), (".1", "ST538", "Schulter"))
     )
-    codes = claml_class("5-380", "Inzision", modified_by("ST538", ".0", ".00", ".90"))
-    terminology, report = read(tmp_path, values, codes)
+    side = modifier("ST5", {"l": "links"})
+    codes = claml_class("5-380", "Inzision", modified_by("ST538", ".0", ".00", ".90"), modified_by("ST5"))
+    terminology, report = read(tmp_path, values, side, codes)
     assert preferred(terminology) == {
         "5-380": "Inzision",
         "5-380.0": "Inzision: Kopf",
         "5-380.00": "Inzision: Kopf: A. carotis",
+        "5-380.00l": "Inzision: Kopf: A. carotis: links",
     }
-    assert links(terminology) == [("5-380.0", "5-380"), ("5-380.00", "5-380.0")]
+    assert links(terminology) == [("5-380.0", "5-380"), ("5-380.00", "5-380.0"), ("5-380.00l", "5-380.00")]
     assert report.notes == {"values that a class names and its modifier does not have, left out": 1}
 
 
@@ -339,6 +344,12 @@ def test_languages(tmp_path: Path) -> None:
     assert preferred(terminology)["S02.1"] == "Schedelbasis"
     with pytest.raises(InputError, match="nothing of 'de'"):
         in_languages(tmp_path, languages="de")
+
+
+def test_a_modifier_in_another_language(tmp_path: Path) -> None:
+    terminology, _ = read(tmp_path, SITES, claml_class("M40.0", "Kyphose", modified_by("S13M00_5", "1"), language="de"))
+    names = terminology.names().select("text", "language").collect().rows()
+    assert names == [("Kyphose", "de"), ("Kyphose: Shoulder", "de")]
 
 
 def test_a_language_that_is_no_tag_is_that_of_the_file(tmp_path: Path) -> None:
