@@ -26,8 +26,9 @@ ModifiedBy            codes of a class and a value of a modifier, which the file
                       called "Type 2 diabetes mellitus: Without complications". A class inherits the modifiers of
                       those above it, unless it has ExcludeModifier; they are added where nothing else is below. Several
                       are added one after the other (E11, E11.7, E11.72), without what excludeOnPrecedingModifier says.
-                      A code that the file lists is not made again. ``modifiers=no`` leaves these codes out,
-                      ``without_modifiers`` those of some
+                      A code that the file lists is not made again. A rubric modifierlink counts where a category has
+                      no ModifiedBy (M13 of the WHO). ``modifiers=no`` leaves these codes out, ``without_modifiers``
+                      those of some
 Title                 the release (version, else date); name is the source of the names, unless ``source`` says another
 ====================  ==============================================================================================
 
