@@ -4,8 +4,9 @@
 
 Confidences are learned from N hidden names as by ``onoma linker calibrate``, with several seeds, and from N annotated
 mentions drawn at random as by ``onoma linker tune``, for many draws. The former are judged by all annotated mentions,
-the latter by those that were not drawn, each distinct one once. The linker's stages and weights stay: they must have
-learned nothing from these mentions.
+the latter by those that were not drawn, each distinct one once. The linker's stages and weights must have learned
+nothing from these mentions. Where it has two searches without weights, those learned from names come first, and their
+accuracy beside that of reciprocal ranks and of vectors alone.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from onoma.artifacts import amend_artifact
 from onoma.errors import InputError
 from onoma.files.reading import Reading
 from onoma.linking import Linker, LinkerSettings, calibrate_linker
 from onoma.linking.calibration import Calibration
 from onoma.linking.confidence_metrics import area_under_risk_coverage, brier_score, expected_calibration_error
 from onoma.linking.development import label_mentions
+from onoma.linking.folder import FORMAT_VERSION, KIND
+from onoma.linking.settings import SEARCHES
 from onoma.linking.trials import Trial
 from onoma.pairs import read_mentions
 from onoma.types import BoolArray, DoubleArray
@@ -44,13 +48,22 @@ def main() -> None:
     frames = [read_mentions(file, Reading(on_error="skip")) for file in options.mentions]
     trial = Trial(linker, label_mentions(linker, pl.concat(frames), 5), None, n_runs=1)
     settings = linker.settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
+    if settings.weights is None and set(SEARCHES) <= set(settings.stages):
+        by_names = _learned_from_names(options.linker, max(options.names), 0)
+        weighted = settings.replaced(weights=by_names.weights)
+        vectors = settings.replaced(stages=[stage for stage in settings.stages if stage != "sparse"])
+        tried = {"reciprocal ranks": settings, "vectors alone": vectors, f"weights {by_names.weights}": weighted}
+        for what, one in tried.items():
+            found = trial.accuracy(trial.outcomes(one))
+            print(f"{what}: acc@1 {100 * found.at_1:.1f}, acc@5 {100 * found.at_5:.1f}", flush=True)
+        settings = weighted
     features, is_right, answered = trial.first_answers(trial.outcomes(settings))
     texts = [mention.text for mention in answered]
     print(f"{len(texts):,} different mentions with an answer, {is_right.mean():.3f} of the first answers right")
     print(f"learned from            ECE    AURC   Brier  precision wished: {options.wish:g}, reached (sd)  answered")
     _tell("scores as they are", [_judged(np.clip(features[:, 0], 0, 1), is_right, None)])
     for n in options.names:
-        learned = [_learned_from_names(options.linker, n, seed) for seed in range(options.seeds)]
+        learned = [_calibration(options.linker, n, seed, settings) for seed in range(options.seeds)]
         judged = [_judged(one.confidence(features), is_right, _threshold(one, options.wish)) for one in learned]
         _tell(f"{n:,} names", judged)
     random = np.random.default_rng(0)
@@ -70,12 +83,22 @@ def main() -> None:
         _tell(f"{n:,} mentions", judged)
 
 
-def _learned_from_names(linker: Path, n_names: int, seed: int) -> Calibration:
+def _learned_from_names(
+    linker: Path, n_names: int, seed: int, settings: LinkerSettings | None = None
+) -> LinkerSettings:
+    """What a copy of the linker, with other settings if they are given, learns from its names."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "linker"
         shutil.copytree(linker, copy)
+        if settings is not None:
+            with amend_artifact(copy, KIND, format_version=FORMAT_VERSION) as changed:
+                settings.save(changed)
         calibrate_linker(copy, n_names=n_names, seed=seed)
-        return Calibration.from_json(str(LinkerSettings.open(copy).calibration))
+        return LinkerSettings.open(copy)
+
+
+def _calibration(linker: Path, n_names: int, seed: int, settings: LinkerSettings) -> Calibration:
+    return Calibration.from_json(str(_learned_from_names(linker, n_names, seed, settings).calibration))
 
 
 def _threshold(calibration: Calibration, wish: float) -> float | None:

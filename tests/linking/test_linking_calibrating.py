@@ -52,6 +52,12 @@ def chosen(linker: Path, n_names: int, seed: int = 0) -> tuple[list[tuple[str, s
     return hidden, shown
 
 
+def name_rows_of(linker: Path, names: list[tuple[str, str]]) -> list[int]:
+    dictionary = Linker.open(linker).dictionary
+    entries = zip(dictionary.entry_concepts, dictionary.entry_names, dictionary.entry_name_rows, strict=True)
+    return [int(row) for concept, name, row in entries if (dictionary.concept_ids[int(concept)], name) in names]
+
+
 def test_names_that_are_hidden(linker: Path) -> None:
     hidden, shown = chosen(linker, 60)
     assert (len(hidden), len({code for code, _ in hidden}), len(shown)) == (60, 60, 6)
@@ -98,7 +104,7 @@ def test_what_it_leaves(linker: Path) -> None:
     report = calibrate_linker(linker, n_names=60, wished_precision=0.8, progress=lambda *at: seen.append(at))
     assert (report.n_hidden, report.n_shown, report.had_calibration) == (60, 6, False)
     assert (report.without_contexts, report.trained_on_names) == (False, False)
-    assert seen[-1] == (66, 66)
+    assert seen[-1] == (132, 132)
     verify_artifact(linker)
     opened = Linker.open(linker)
     assert opened.settings.no_concept_below == report.no_concept_below is not None
@@ -110,6 +116,28 @@ def test_what_it_leaves(linker: Path) -> None:
     assert again.no_concept_below is None
     assert LinkerSettings.open(linker).no_concept_below is None
     assert read_manifest(linker).config["tuning"]["calibration"]["method"] == "isotonic"
+
+
+def test_weights_are_learned_where_there_are_none(linker: Path, tmp_path: Path) -> None:
+    assert LinkerSettings.open(linker).weights is None
+    seen: list[tuple[int, int]] = []
+    report = calibrate_linker(linker, n_names=60, progress=lambda *at: seen.append(at))
+    assert seen[-1] == (132, 132)
+    settings = LinkerSettings.open(linker)
+    assert settings.weights == report.weights is not None
+    assert report.hidden_by_ranks is not None
+    hidden, _ = chosen(linker, 60)
+    mentions = pl.DataFrame(hidden, schema=["concept_id", "mention"], orient="row")
+    less = Linker.open(linker).without(name_rows_of(linker, hidden))
+    for by, found in ((settings, report.hidden), (settings.replaced(weights=None), report.hidden_by_ranks)):
+        links = less.tuned(by.replaced(calibration=None, calibrated_stages=())).link(mentions["mention"], top_k=5)
+        right = [
+            code in [link.concept_id for link in five] for code, five in zip(mentions["concept_id"], links, strict=True)
+        ]
+        assert found.at_5 == pytest.approx(sum(right) / 60)
+    again = calibrate_linker(linker, n_names=60)
+    assert (again.weights, again.hidden_by_ranks) == (None, None)
+    assert again.calibration == report.calibration
 
 
 def test_an_encoder_that_was_trained_on_the_names_is_told_of(place: Path, tmp_path: Path) -> None:

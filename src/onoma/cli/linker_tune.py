@@ -23,11 +23,14 @@ from onoma.errors import ConfigError
 from onoma.quantities import quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
     from onoma.files.reading import Reading
     from onoma.linking import LinkerSettings, TuningReport
     from onoma.linking.prior_counting import PriorReport
+    from onoma.linking.settings import Stage
     from onoma.linking.trials import Accuracies, CalibrationReport
 
 CountColumn = Annotated[
@@ -176,8 +179,8 @@ def calibrate(
 ) -> None:
     """Learn confidences without annotated mentions.
 
-    Hides some synonyms, links them as if they were mentions, and learns how far to trust an answer. Weights stay as
-    they are. Annotated mentions show more, from about a hundred on: onoma linker tune.
+    Hides some synonyms, links them as if they were mentions, and learns how far to trust an answer; of two searches
+    without weights, also these. Annotated mentions show more, from about a hundred on: onoma linker tune.
     """
     from onoma.cli import show
     from onoma.linking import calibrate_linker
@@ -201,6 +204,12 @@ def calibrate(
             f"{report.n_shown:,} others; stages {', '.join(report.stages)}\n"
             f"hidden names found: {report.hidden.at_1:.1%} first, {report.hidden.at_5:.1%} among five"
         )
+        if report.weights is not None and report.hidden_by_ranks is not None:
+            earlier = report.hidden_by_ranks
+            show.out.print(
+                f"weights: {_in_words(report.weights)} (by reciprocal ranks, as before: {earlier.at_1:.1%} first, "
+                f"{earlier.at_5:.1%} among five)"
+            )
         _show_lost(before, report.no_concept_below, is_calibrated=True)
         _show_calibration(report.calibration, report.no_concept_below, of="name", more="hide more names")
         if report.had_calibration:
@@ -388,8 +397,7 @@ def _show_learned(report: TuningReport) -> None:
     from onoma.linking.tuning import BY_WEIGHTS
 
     if report.weights is not None:
-        weights = ", ".join(f"{search} {weight:.3f}" for search, weight in report.weights.items())
-        show.out.print(f"weights: {weights}")
+        show.out.print(f"weights: {_in_words(report.weights)}")
     if (search := report.better_alone) is not None:
         stages_left = ",".join(stage for stage in report.stages if stage == search or stage not in SEARCHES)
         show.remark(
@@ -417,6 +425,10 @@ def _show_learned(report: TuningReport) -> None:
         others = ",".join(stage for stage in report.stages if stage != "rerank")
         lost = _lost_at_five(without, after)
         show.remark(f"the linker is right more often without its stage rerank: leave it out (--stages {others}{lost})")
+
+
+def _in_words(weights: Mapping[Stage, float]) -> str:
+    return ", ".join(f"{search} {weight:.3f}" for search, weight in weights.items())
 
 
 def _lost_at_five(without: Accuracies, with_it: Accuracies) -> str:

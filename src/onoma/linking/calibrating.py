@@ -1,4 +1,4 @@
-"""Learn how far to trust answers without annotated mentions: from a linker's own names.
+"""Learn how far to trust answers, and how to fuse searches, without annotated mentions: from a linker's own names.
 
 Some names are hidden and linked as if they were mentions; what they are names of is the right answer. A tenth as many
 that are not hidden show how far a name that is found by look-up can be trusted.
@@ -20,8 +20,9 @@ from onoma.linking.calibration import MIN_OF_EACH, Method, check_method
 from onoma.linking.development import MIN_MENTIONS, Development, label_mentions
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND
+from onoma.linking.fusion import learn_weights
 from onoma.linking.linker import Linker
-from onoma.linking.settings import Stage
+from onoma.linking.settings import SEARCHES, Stage
 from onoma.linking.trials import Accuracies, CalibrationReport, Trial, Wish
 from onoma.randomness import random_from
 from onoma.types import CountProgress, RowArray
@@ -43,6 +44,8 @@ class NamesReport:
         n_hidden: Names that were hidden and linked, each of another concept.
         n_shown: Names that were linked and not hidden.
         hidden: How many of the hidden names were answered rightly.
+        weights: Of two searches that are on, if they were learned now.
+        hidden_by_ranks: How many were answered rightly by reciprocal ranks before that; unset without ``weights``.
         calibration: How well confidences hold on names that they were not learned from, hidden and shown.
         no_concept_below: Confidence that an answer now needs, if a precision was requested.
         had_calibration: Whether the linker had other confidences before.
@@ -55,6 +58,8 @@ class NamesReport:
     n_hidden: int
     n_shown: int
     hidden: Accuracies
+    weights: dict[Stage, float] | None
+    hidden_by_ranks: Accuracies | None
     calibration: CalibrationReport
     no_concept_below: float | None
     had_calibration: bool
@@ -73,7 +78,10 @@ def calibrate_linker(
     database: str | None = None,
     progress: CountProgress | None = None,
 ) -> NamesReport:
-    """Learn confidences from a linker's own names and write them to its folder; weights stay as they are.
+    """Learn confidences from a linker's own names and write them to its folder.
+
+    Where two searches are on that have no weights yet, and no cross-encoder, weights are learned too. What was learned
+    from annotated mentions stays, confidences aside.
 
     Hidden are synonyms of concepts that keep two other names, at most one of each concept, never the preferred name,
     another concept's name, or a broad, narrow or related synonym.
@@ -105,8 +113,13 @@ def calibrate_linker(
     knowing_less = opened.without(dictionary.entry_name_rows[hidden])
     settings = opened.settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
     development = label_mentions(knowing_less, _as_mentions(dictionary, np.concatenate([hidden, shown])), _N_FOLDS)
-    trial = Trial(knowing_less, development, progress, n_runs=1)
-    outcomes = trial.outcomes(settings)
+    is_unweighted = set(SEARCHES) <= set(settings.stages) and settings.weights is None
+    learns_weights = is_unweighted and "rerank" not in settings.stages
+    trial = Trial(knowing_less, development, progress, n_runs=2 if learns_weights else 1)
+    outcomes = by_ranks = trial.outcomes(settings)
+    if learns_weights:
+        settings = settings.replaced(weights=learn_weights(trial.pools(by_ranks)))
+        outcomes = trial.outcomes(settings)
     _, is_right, _ = trial.first_answers(outcomes)
     n_right = int(is_right.sum())
     if min(n_right, len(is_right) - n_right) < MIN_OF_EACH:
@@ -121,11 +134,14 @@ def calibrate_linker(
     no_concept_below = None if wish is None else wish.threshold(calibration)
     were_hidden = {dictionary.texts[int(row)] for row in _text_rows(dictionary)[hidden]}
     of_hidden = Development([one for one in development.mentions if one.text in were_hidden], {})
+    hidden_alone = Trial(knowing_less, of_hidden, None, n_runs=0)
     report = NamesReport(
         stages=settings.stages,
         n_hidden=len(hidden),
         n_shown=len(shown),
-        hidden=Trial(knowing_less, of_hidden, None, n_runs=0).accuracy(outcomes),
+        hidden=hidden_alone.accuracy(outcomes),
+        weights=settings.weights if learns_weights else None,
+        hidden_by_ranks=hidden_alone.accuracy(by_ranks) if learns_weights else None,
         calibration=held,
         no_concept_below=no_concept_below,
         had_calibration=opened.settings.calibration is not None,
