@@ -16,7 +16,7 @@ from importing import imported
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
-from onoma.files.json_stream import json_values
+from onoma.files.json_stream import Place, json_values
 from onoma.files.reading import OnError, Reading
 from onoma.terminology import ImportReport, Terminology, import_terminology
 
@@ -329,6 +329,26 @@ def test_values_of_a_document(
     assert [(entry.place, entry.value) for entry in found] == walked(value, depth)
     lines = text.split("\n")
     assert all(1 <= entry.line <= len(lines) for entry in found)
+
+
+def test_json_values_at_several_depths_and_of_several_documents(tmp_path: Path) -> None:
+    path = tmp_path / "values.ndjson"
+    path.write_text('{"a": [1, {"b": [2]}], "c": {"d": 3}}\n\n{"a": [[4]], "c": []}\n 5 ')
+
+    def is_value(place: Place) -> bool:
+        return place[1:] == ("c",) or len(place) == 3
+
+    found = list(json_values(SourceFile(path.name, path), Reading(), depth=is_value, has_several=True))
+    assert [(entry.place, entry.line, entry.value) for entry in found] == [
+        ((0, "a", 0), 1, 1),
+        ((0, "a", 1), 1, {"b": [2]}),
+        ((0, "c"), 1, {"d": 3}),
+        ((1, "a", 0), 3, [4]),
+        ((1, "c"), 3, []),
+        ((2,), 4, 5),
+    ]
+    with pytest.raises(InputError, match="more than one JSON value"):
+        list(json_values(SourceFile(path.name, path), Reading(), depth=0))
 
 
 SMALL = json.dumps(

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
@@ -23,9 +25,14 @@ MAX_VALUE_CHARACTERS = 64 << 20
 """A longer value at the depth asked for is no term but another kind of file."""
 
 BLOCK_BYTES = 4 << 20
+_MOST_SHOWN = 200
 _WHITE = re.compile(r"[ \t\n\r]*")
 _MARGIN = 64
 """An error this near to the end of what was read may be one of reading too little."""
+
+Place: TypeAlias = tuple[str | int, ...]
+"""Keys and positions that lead to a value."""
+ModelT = TypeVar("ModelT")
 
 
 @dataclass(frozen=True)
@@ -38,12 +45,12 @@ class JsonValue:
         value: Decoded.
     """
 
-    place: tuple[str | int, ...]
+    place: Place
     line: int
     value: Any
 
 
-def shown_place(place: tuple[str | int, ...]) -> str:
+def shown_place(place: Place) -> str:
     """The place as one would write it.
 
     Example:
@@ -53,27 +60,77 @@ def shown_place(place: tuple[str | int, ...]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
 
 
-def json_values(file: SourceFile, reading: Reading, *, depth: int) -> Iterator[JsonValue]:
+def shown_json(value: object) -> str:
+    """The beginning of a value as JSON, for errors."""
+    try:
+        return json.dumps(value, ensure_ascii=False)[:_MOST_SHOWN]
+    except (TypeError, ValueError, RecursionError):
+        return type(value).__name__
+
+
+def validated(
+    model: TypeAdapter[ModelT], value: JsonValue, problem: str, *, file: SourceFile, reading: Reading
+) -> ModelT | None:
+    """A value as a model; one that is not as the model has it is rejected for its first fault.
+
+    Args:
+        model: What it must be.
+        value: In the document.
+        problem: What is wrong with one that is not so.
+        file: For errors.
+        reading: Where it goes.
+
+    Raises:
+        InputError: under "strict", if it is not so.
+    """
+    try:
+        return model.validate_python(value.value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = (*value.place, *(part for part in first["loc"] if not isinstance(part, str) or part.isidentifier()))
+        reading.reject(
+            problem,
+            path=file.path,
+            line=value.line,
+            text=f"{shown_place(place)}: {shown_json(first['input'])}",
+            field=shown_place(tuple(part for part in place if isinstance(part, str))),
+            expected=first["msg"].removeprefix("Input should be ").lower(),
+        )
+        return None
+
+
+def json_values(
+    file: SourceFile, reading: Reading, *, depth: int | Callable[[Place], bool], has_several: bool = False
+) -> Iterator[JsonValue]:
     """Yield the values at a depth, and those above it that are no containers.
 
     Args:
         file: Plain or gzip, on disk or in an archive; UTF-8.
         reading: Told of the file and the progress.
-        depth: Of the values: how many keys and positions lead to them.
+        depth: Of the values: how many keys and positions lead to them; or, for values at several depths, whether at
+            some place there is one.
+        has_several: The file has documents one after the other (JSON Lines), whose number begins each place.
 
     Raises:
         InputError: no UTF-8, no JSON, cut off, nested too deeply, or a value of more than `MAX_VALUE_CHARACTERS`.
     """
     reading.files.append(file.container)
     walk = _Walk(file, reading)
-    yield from _values(walk, (), depth)
+    is_value = depth if callable(depth) else lambda place: len(place) == depth
+    if has_several:
+        number = 0
+        while walk.next_character():
+            yield from _values(walk, (number,), is_value)
+            number += 1
+        return
+    yield from _values(walk, (), is_value)
     if walk.next_character():
         walk.refuse("more than one JSON value", expected="the end of the file")
 
 
-def _values(walk: _Walk, place: tuple[str | int, ...], depth: int) -> Iterator[JsonValue]:
+def _values(walk: _Walk, place: Place, is_value: Callable[[Place], bool]) -> Iterator[JsonValue]:
     opening = walk.next_character()
-    if len(place) == depth or opening not in {"{", "["}:
+    if opening not in {"{", "["} or is_value(place):
         line = walk.line()
         yield JsonValue(place, line, walk.decode())
         return
@@ -92,7 +149,7 @@ def _values(walk: _Walk, place: tuple[str | int, ...], depth: int) -> Iterator[J
             if walk.next_character() != ":":
                 walk.refuse("this is not JSON", expected="':' after a key")
             walk.skip()
-        yield from _values(walk, (*place, key), depth)
+        yield from _values(walk, (*place, key), is_value)
         position += 1
         divider = walk.next_character()
         if divider not in {",", closing}:

@@ -40,17 +40,16 @@ A document is read node by node, whatever its size. The same model in YAML is no
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn
 
 import polars as pl
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
-from onoma.files.json_stream import JsonValue, json_values, shown_place
+from onoma.files.json_stream import JsonValue, ModelT, json_values, shown_json, shown_place, validated
 from onoma.files.reading import Reading
 from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
@@ -85,7 +84,7 @@ from onoma.terminology.tables import OBSOLETE
 
 _REPLACED_BY = (OBO + "IAO_0100001", "IAO:0100001")
 _LISTS = ("nodes", "edges", "equivalentNodesSets")
-_MOST_SHOWN = 200
+_UNLIKE = "this is not as OBO Graphs has it"
 _NOT_OBO_GRAPHS = (
     "check that this is OBO Graphs JSON as ROBOT writes it (robot convert --output x.json); "
     "YAML is not read: convert it to JSON"
@@ -96,7 +95,6 @@ def _no_null(value: Any) -> Any:
     return [] if value is None else value
 
 
-ModelT = TypeVar("ModelT")
 _Listed = Annotated[list[ModelT], BeforeValidator(_no_null)]
 
 
@@ -265,30 +263,17 @@ class _Document:
 
     def _refuse(self, value: JsonValue, expected: str) -> NoReturn:
         raise InputError(
-            "this is not as OBO Graphs has it",
+            _UNLIKE,
             path=self._file.path,
             line=value.line,
             field=shown_place(value.place) or None,
             expected=expected,
-            found=_shown(value.value),
+            found=shown_json(value.value),
             fix=_NOT_OBO_GRAPHS,
         )
 
     def _parsed(self, model: TypeAdapter[ModelT], value: JsonValue) -> ModelT | None:
-        try:
-            return model.validate_python(value.value)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False)[0]
-            inner = tuple(part for part in first["loc"] if not isinstance(part, str) or part.isidentifier())
-            self._reading.reject(
-                "this is not as OBO Graphs has it",
-                path=self._file.path,
-                line=value.line,
-                text=f"{shown_place((*value.place, *inner))}: {_shown(first['input'])}",
-                field=shown_place(tuple(part for part in (*value.place, *inner) if isinstance(part, str))),
-                expected=first["msg"].removeprefix("Input should be ").lower(),
-            )
-            return None
+        return validated(model, value, _UNLIKE, file=self._file, reading=self._reading)
 
     def _term(self, node: _Node, line: int, graph: int) -> OntologyTerm | None:
         statements = node.meta.basicPropertyValues
@@ -364,13 +349,6 @@ class _Document:
             is_default = last_part(statement.pred) in {"hasDefaultNamespace", "default-namespace"}
             if is_default and not text_problem(statement.val):
                 self._default_namespace = self._default_namespace or statement.val
-
-
-def _shown(value: object) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)[:_MOST_SHOWN]
-    except (TypeError, ValueError, RecursionError):
-        return type(value).__name__
 
 
 FORMAT = Format(
