@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import zstandard
 from sample import DEFINITION, NAMES, Sample, write_text
+from sample_fhir import SAMPLES as FHIR_SAMPLES
 from sample_omop import SAMPLES as OMOP_SAMPLES
 from sample_ontologies import SAMPLES as ONTOLOGY_SAMPLES
 from sample_rrf import SAMPLES as RRF_SAMPLES
@@ -152,5 +153,5 @@ SAMPLES = {
 SAMPLES |= SNOMED_SAMPLES | OMOP_SAMPLES
 SAMPLES |= RRF_SAMPLES
 SAMPLES |= XML_SAMPLES | TABLE_SAMPLES
-SAMPLES |= ONTOLOGY_SAMPLES
+SAMPLES |= ONTOLOGY_SAMPLES | FHIR_SAMPLES
 TEXT_SAMPLES = {name: sample for name, sample in SAMPLES.items() if sample.text_file}

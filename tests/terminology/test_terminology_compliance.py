@@ -238,6 +238,7 @@ def test_unknown_format_and_policy(tmp_path: Path) -> None:
         ("obojson", "obographs"),
         ("tsv", "table"),
         ("ICD-10-GM", "claml"),
+        ("CodeSystem", "fhir"),
     ],
 )
 def test_other_names_of_what_a_format_reads(name: str, format: str, tmp_path: Path) -> None:

@@ -620,6 +620,7 @@ def test_bad_header(tmp_path: Path) -> None:
         ('[ {"@id": "http://x"}]', "owl"),
         ('{\n  "graphs" : [ {', "obographs"),
         ('{"meta": {}, "graphs": []}', "obographs"),
+        ('{\n "resourceType": "CodeSystem"}', "fhir"),
     ],
 )
 def test_a_file_of_another_format(begin: str, format: str, on_error: str, tmp_path: Path) -> None:

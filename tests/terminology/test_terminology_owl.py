@@ -472,6 +472,7 @@ BAD = {
     "Manchester syntax": ("x.omn", "Prefix: : <http://x>\nOntology: <http://x>\n", 1, "OWL Manchester syntax"),
     "OBO": ("x.owl", "format-version: 1.4\n\n[Term]\n", 1, "use format obo"),
     "OBO Graphs": ("x.json", '{\n  "graphs": []}', 1, "use format obographs"),
+    "FHIR": ("x.json", '{\n  "resourceType": "CodeSystem"}', 1, "use format fhir"),
     "something else": ("x.txt", "code,name\nC1,a\n", 1, "this is no RDF; .*; found code,name. To mend"),
     "turtle": ("x.ttl", TURTLE_HEAD + 'obo:X_1 a owl:Class ;\n rdfs:label "a ', 8, "not Turtle"),
     "n-triples": ("x.nt", '<http://a> <http://b> "c" .\n<http://a> <http://b>\n', 3, "not N-Triples"),

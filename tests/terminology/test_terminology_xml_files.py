@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 from sample import NAMES
+from sample_fhir import XML as FHIR
 from sample_xml import CLAML, ICD10CM, MESH, ORPHANET, mesh_concept, mesh_file, mesh_record
 
 from onoma.errors import InputError, OnomaError
@@ -28,7 +29,7 @@ from onoma.terminology.formats import get_format
 from onoma.terminology.readers.options import parse_options
 from onoma.terminology.tables import check_tables
 
-DOCUMENTS = {"mesh": MESH, "icd10cm": ICD10CM, "claml": CLAML, "orphanet": ORPHANET}
+DOCUMENTS = {"mesh": MESH, "icd10cm": ICD10CM, "claml": CLAML, "orphanet": ORPHANET, "fhir": FHIR}
 
 
 def source_file(path: Path, data: bytes | str) -> SourceFile:

@@ -172,8 +172,6 @@ def source_files(source: Path) -> tuple[SourceFile, ...]:
 def files_opened(source: Path) -> Iterator[tuple[SourceFile, ...]]:
     """The same, while an archive stays open: to open one of a thousand files for each of them takes ten times as long.
 
-    A tar archive in gzip is read anew from its beginning for a file that lies before the one read last.
-
     Raises:
         InputError: as `source_files`.
     """
@@ -248,17 +246,47 @@ def is_tar(path: Path) -> bool:
 
 @contextmanager
 def _open_tar(source: Path) -> Iterator[tarfile.TarFile]:
-    """The archive, open for reading.
+    """The archive, open for reading; one in gzip by a temporary copy, as its files are read in any order.
 
     Raises:
-        InputError: it is damaged at its beginning.
+        InputError: it is damaged at its beginning, swells too much, or finds no room.
     """
-    try:
-        archive = tarfile.open(source)  # noqa: SIM115 -- closed below
-    except (*_DAMAGE, OSError, ValueError) as error:
-        raise _damaged_tar(source, error) from None
-    with archive:
+    with ExitStack() as closed_after:
+        content: BinaryIO = closed_after.enter_context(source.open("rb"))
+        if content.read(2) == b"\x1f\x8b":
+            content.seek(0)
+            content = closed_after.enter_context(_unpacked(content, source))
+        content.seek(0)
+        try:
+            archive = closed_after.enter_context(tarfile.open(fileobj=content, mode="r:"))
+        except (*_DAMAGE, OSError, ValueError) as error:
+            raise _damaged_tar(source, error) from None
         yield archive
+
+
+@contextmanager
+def _unpacked(packed: BinaryIO, source: Path) -> Iterator[BinaryIO]:
+    """What is in gzip, copied to a temporary file without a name."""
+    most_bytes = max(MAX_UNCHECKED_BYTES, MAX_SWELLING * source.stat().st_size)
+    with tempfile.TemporaryFile() as copy, gzip.GzipFile(fileobj=packed) as unpacked:
+        while True:
+            try:
+                block = unpacked.read(_COPIED_BYTES)
+            except (*_DAMAGE, OSError, ValueError) as error:
+                raise _damaged_tar(source, error) from None
+            if not block:
+                break
+            if copy.tell() + len(block) > most_bytes:
+                raise _not_trusted(f"it would swell to more than {most_bytes:,} bytes (a bomb?)", source)
+            try:
+                copy.write(block)
+            except OSError as error:
+                raise InputError(
+                    f"the archive could not be unpacked to a temporary file ({error.strerror or error})",
+                    path=source,
+                    fix="make room for temporary files (TMPDIR says where), or unpack it and name the folder",
+                ) from None
+        yield cast(BinaryIO, copy)
 
 
 def _damaged_tar(path: Path, error: Exception) -> InputError:

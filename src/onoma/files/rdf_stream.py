@@ -208,6 +208,10 @@ def _syntax(file: SourceFile) -> _Syntax:
             raise InputError(
                 "this is OBO Graphs JSON", path=file.path, line=1, expected=_EXPECTED, fix="use format obographs"
             )
+        if re.match(rb'\{\s*"resourceType"', text):
+            raise InputError(
+                "this is a FHIR resource", path=file.path, line=1, expected=_EXPECTED, fix="use format fhir"
+            )
         return _Syntax(RdfFormat.JSON_LD)
     if re.match(rb"\[\s*\{", text):
         return _Syntax(RdfFormat.JSON_LD)

@@ -32,6 +32,7 @@ FORMAT_OF_ROOT = {
     "ClaML": "claml",
     "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}RDF": "owl",
     "{http://www.w3.org/2002/07/owl#}Ontology": "owl",
+    **{f"{{http://hl7.org/fhir}}{kind}": "fhir" for kind in ("CodeSystem", "ValueSet", "Bundle")},
 }
 """Root elements of the XML files that some reader takes."""
 
@@ -116,7 +117,9 @@ def xml_root(file: SourceFile) -> XmlFile:
     raise InputError("the file has no element", path=file.path)
 
 
-def xml_elements(file: SourceFile, tag: str | tuple[str, ...], reading: Reading) -> Iterator[Element]:
+def xml_elements(
+    file: SourceFile, tag: str | tuple[str, ...], reading: Reading, *, if_too_large: str = "get the file again"
+) -> Iterator[Element]:
     """Yield the elements of one tag or of several, in order; each is gone when the next is asked for.
 
     An element with a reference to an entity that the file does not declare is rejected.
@@ -125,6 +128,7 @@ def xml_elements(file: SourceFile, tag: str | tuple[str, ...], reading: Reading)
         file: Plain or gzip.
         tag: It does not stand within itself, nor one of several within another.
         reading: Told of the file, of bad elements and of the progress.
+        if_too_large: What to do about a file that has nothing of this tag for `_MAX_BYTES_BETWEEN`.
 
     Raises:
         InputError: the file is no XML, is cut off, is not in the encoding that it says, or has nothing of this tag
@@ -147,7 +151,7 @@ def xml_elements(file: SourceFile, tag: str | tuple[str, ...], reading: Reading)
             raise InputError(
                 f"no {_listed((tag,) if isinstance(tag, str) else tag)} within {_MAX_BYTES_BETWEEN >> 20} MiB",
                 path=file.path,
-                fix="get the file again",
+                fix=if_too_large,
             )
         reading.tell_share(n_elements, block.share, file.base)
     reading.tell(n_elements, n_elements, file.base, last=True)

@@ -300,6 +300,7 @@ _SNIFFED_BYTES = 1 << 16
 _BEFORE_FIRST = re.compile(rb"(?:\s+|[#!][^\n]*\n)*")
 _OTHER_FORMATS = (
     (re.compile(rb'\{\s*"(?:graphs|meta)"'), "this is OBO Graphs JSON", "use format obographs"),
+    (re.compile(rb'\{\s*"resourceType"'), "this is a FHIR resource", "use format fhir"),
     (
         re.compile(rb"[<{]|\[\s*\{|(?i:@?(?:prefix|base)\s)"),
         "this is no OBO file",

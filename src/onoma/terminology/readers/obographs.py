@@ -197,11 +197,12 @@ class _Document:
 
     def terms(self) -> Iterator[OntologyTerm]:
         """The concepts, in the order of the document; edges and the rest are kept for `completed`."""
-        has_graph = False
+        has_graph = is_fhir = False
         for value in json_values(self._file, self._reading, depth=4):
             if value.place[:1] != ("graphs",):
                 if not value.place or isinstance(value.place[0], int):
                     self._refuse(value, "an object with graphs")
+                is_fhir = is_fhir or value.place == ("resourceType",)
                 continue
             graph, part = self._checked_place(value)
             has_graph = has_graph or part != ""
@@ -220,9 +221,8 @@ class _Document:
             elif value.place[2:] == ("meta", "basicPropertyValues"):
                 self._read_graph_meta(self._parsed(_STATEMENTS, value) or [])
         if not has_graph:
-            raise InputError(
-                "there is no graph in it", path=self._file.path, expected='{"graphs": [...]}', fix=_NOT_OBO_GRAPHS
-            )
+            fix = "this is a FHIR resource: use format fhir" if is_fhir else _NOT_OBO_GRAPHS
+            raise InputError("there is no graph in it", path=self._file.path, expected='{"graphs": [...]}', fix=fix)
 
     def completed(self, tables: SourceTables) -> SourceTables:
         """The tables with relations, equivalents and the default of semantic types."""
