@@ -18,6 +18,7 @@ from onoma.terminology import ImportReport, Terminology
 from onoma.terminology.readers import fhir
 
 SCT = "900000000000003001"
+A = concept("a", "A")
 
 
 def read(folder: Path, resource: object, name: str = "x.json", **options: Any) -> tuple[Terminology, ImportReport]:
@@ -310,6 +311,39 @@ def test_expansions(tmp_path: Path) -> None:
     assert "http://x.org/vs (codes of http://x.org/other/), 1 concept" in str(caught.value)
 
 
+def test_codes_that_stand_in_an_expansion_again(tmp_path: Path) -> None:
+    again = contained("c", "C", property=properties(ober__Code="d"))
+    content = value_set(
+        contained("a", "A", contains=[again]),
+        contained("b", "B", contains=[again]),
+        contained("d", "D"),
+        property=[{"code": "ober", "uri": "http://hl7.org/fhir/concept-properties#parent"}],
+    )
+    terminology, report = read(tmp_path, content, language="en")
+    assert relations(terminology) == {("c", "is_a", "a"), ("c", "is_a", "b"), ("c", "is_a", "d")}
+    assert report.notes == {"concepts that stand in an expansion again": 1}
+
+
+def test_names_are_on_one_line(tmp_path: Path) -> None:
+    one = concept("a", " A\r\n  and b ", designation=[designation("a\n")], property=properties(synonym__String="b\nc"))
+    assert [text for text, *_ in names(read(tmp_path, code_system(one))[0])["a"]] == ["A and b", "a", "b c"]
+
+
+@pytest.mark.parametrize(
+    ("members", "source"),
+    [
+        ({"name": "N", "id": "i"}, "N"),
+        ({"name": None, "id": "i"}, "i"),
+        ({"name": None}, "cs"),
+        ({"name": None, "url": "urn:oid:1.2.3"}, "1.2.3"),
+        ({"name": None, "url": None}, "FHIR"),
+    ],
+)
+def test_source_of_the_names(members: dict[str, Any], source: str, tmp_path: Path) -> None:
+    terminology, _ = read(tmp_path, code_system(A, **members))
+    assert set(terminology.names().collect()["source"]) == {source}
+
+
 def test_codes_of_an_expansion_without_a_system(tmp_path: Path) -> None:
     terminology, _ = read(
         tmp_path,
@@ -387,9 +421,6 @@ def test_nested_concepts_of_xml(tmp_path: Path) -> None:
     assert names(terminology) == {"a": [("A", "fr", "label")], "b": [("B", "fr", "label")]}
     assert states(terminology)["b"] == ("obsolete", None)
     assert relations(terminology) == {("b", "is_a", "a")}
-
-
-A = concept("a", "A")
 
 
 @pytest.mark.parametrize(
@@ -474,3 +505,11 @@ def test_what_has_no_code_system_in_it(resource: Any, problem: str, tmp_path: Pa
     error = refused(tmp_path, resource)
     assert caught.value.path == error.path == tmp_path / "x.json"
     assert re.search(problem, str(error))
+
+
+def test_xml_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onoma.files.xml_files._MAX_BYTES_BETWEEN", 1000)
+    monkeypatch.setattr("onoma.files.xml_files._BLOCK_BYTES", 1000)
+    concepts = "".join(f'<concept><code value="{i}"/><display value="{i}"/></concept>' for i in range(100))
+    text = f'<CodeSystem xmlns="http://hl7.org/fhir">{concepts}</CodeSystem>'
+    assert "get it as JSON" in str(refused(tmp_path, text, "x.xml"))

@@ -33,9 +33,10 @@ other properties             semantic types, if option ``semantic_types`` names 
 ===========================  ======================================================================================
 
 Supplements (``content: supplement``) of a code system add their displays, as term type "display", and designations to
-its concepts; without the code system, they are read by themselves: `merge` them with it. The names' ``source`` is the
-resource's name (of an expansion, the end of the system's URL). ``version`` is the release, ``copyright`` the licence.
-The language of the names is option ``language``, else that of the expansion or resource, else English.
+its concepts; without the code system, they are read by themselves: `merge` them with it. A code that stands in an
+expansion several times is one. The names' ``source`` is the resource's name (of an expansion, the end of the system's
+URL). ``version`` is the release, ``copyright`` the licence. The language of the names is option ``language``, else that
+of the expansion or resource, else English.
 
 Not read: extensions (such as translations of a display), filters, the narrative, ``compose`` of a value set, concept
 maps. Value sets without an expansion list codes only; a terminology server expands them (``$expand``).
@@ -47,10 +48,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import polars as pl
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import Field
 
 from onoma.errors import InputError
 from onoma.files.json_stream import JsonValue, shown_json, shown_place, validated
@@ -58,22 +59,22 @@ from onoma.files.reading import Reading, check_chosen
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
 from onoma.terminology.languages import tidy_language
 from onoma.terminology.readers.fhir_choice import Chosen, choose
+from onoma.terminology.readers.fhir_concepts import (
+    CONCEPT,
+    Concept,
+    Property,
+    is_obsolete,
+    one_line,
+    only_groups,
+    properties_of,
+    standard_names,
+)
 from onoma.terminology.readers.fhir_resources import CONCEPTS, Resource, files_of, resources_of
 from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.ontology import Columns, OntologyTerm, Synonym, tables_from_terms, text_problem
 from onoma.terminology.readers.options import LanguageTag, LanguageTags, ReaderOptions, Words
 
 _UNLIKE = "this is not as FHIR has it"
-_STANDARD = "http://hl7.org/fhir/concept-properties#"
-_OTHER_NAMES = {"subsumedby": "parent", "synonymcode": "synonym"}
-_GONE = frozenset({"deprecated", "retired", "inactive", "obsolete", "withdrawn"})
-_USES = {
-    "900000000000003001": "fully_specified_name",
-    "900000000000013009": "synonym",
-    "900000000000548007": "preferred",
-    "preferredForLanguage": "preferred",
-}
-_DEFINITION = "definition"
 
 
 class FhirOptions(ReaderOptions):
@@ -97,45 +98,6 @@ class FhirOptions(ReaderOptions):
     not_selectable: bool = Field(
         default=True, description="include concepts that only group others (notSelectable, abstract; yes or no)"
     )
-
-
-def _no_null(value: Any) -> Any:
-    return [] if value is None else value
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
-
-
-class _Use(_Model):
-    code: str | None = None
-    display: str | None = None
-
-    @property
-    def term_type(self) -> str:
-        code, display = self.code or "", self.display or ""
-        told = display if code.isdecimal() and display else code or display
-        return _USES.get(code) or " ".join(told.split()) or "designation"
-
-
-class _Designation(_Model):
-    language: str | None = None
-    use: Annotated[_Use, BeforeValidator(lambda value: {} if value is None else value)] = _Use()
-    value: str
-
-
-class _Concept(_Model):
-    code: str | None = None
-    system: str | None = None
-    display: str | None = None
-    definition: str | None = None
-    designation: Annotated[list[_Designation], BeforeValidator(_no_null)] = []
-    property: Annotated[list[dict[str, Any]], BeforeValidator(_no_null)] = []
-    inactive: bool | None = None
-    abstract: bool | None = None
-
-
-_CONCEPT = TypeAdapter(_Concept)
 
 
 def read_fhir(source: str, options: FhirOptions, reading: Reading) -> SourceTables:
@@ -173,7 +135,7 @@ class _CodeSystem:
         self._chosen, self._options, self._reading = chosen, options, reading
         self._language = self._language_of(chosen.first)
         self._hierarchy = "part_of" if chosen.first.text("hierarchyMeaning") == "part-of" else "is_a"
-        self._standard = _standard_names(chosen.first)
+        self._standard = standard_names(chosen.first)
         self._added: dict[str, _Supplemented] = {}
         self._relations = Columns(SOURCE_RELATIONS)
         self._seen: set[str] = set()
@@ -181,8 +143,9 @@ class _CodeSystem:
         self._types_there: set[str] = set()
         self._languages_there: set[str] = set()
         self._tags: dict[str, str] = {}
-        end = re.split(r"[/:#]", chosen.system.rstrip("/"))[-1]
-        names = (end, *(chosen.first.text(member) for member in ("name", "id")))
+        end = re.split(r"[/:#]", chosen.url.rstrip("/"))[-1]
+        own = [] if chosen.system else [chosen.first.text(member) for member in ("name", "id")]
+        names = (*own, end)
         self._source = next((name for name in names if not text_problem(name)), "FHIR")
 
     def tables(self) -> SourceTables:
@@ -276,8 +239,8 @@ class _CodeSystem:
             if concept is None:
                 continue
             added = self._added.setdefault(concept.code or "", _Supplemented())
-            if concept.display and concept.display.strip():
-                added.names.append(Synonym(concept.display.strip(), "display", language))
+            if display := one_line(concept.display):
+                added.names.append(Synonym(display, "display", language))
             for name in self._designations(concept, supplement, place, line):
                 added.names.append(name if name.language else name._replace(language=language))
             added.definition = added.definition or (concept.definition or "").strip()
@@ -304,8 +267,8 @@ class _CodeSystem:
     def _is_of_system(self, value: Mapping[str, Any]) -> bool:
         return not self._chosen.system or value.get("system") == self._chosen.system
 
-    def _validated(self, resource: Resource, value: JsonValue) -> _Concept | None:
-        concept = validated(_CONCEPT, value, _UNLIKE, file=resource.file, reading=self._reading)
+    def _validated(self, resource: Resource, value: JsonValue) -> Concept | None:
+        concept = validated(CONCEPT, value, _UNLIKE, file=resource.file, reading=self._reading)
         if concept is not None and text_problem(concept.code or ""):
             if not concept.code and resource.kind == "ValueSet":
                 self._reading.note("groups of an expansion, which have no code, left out", 1)
@@ -344,21 +307,26 @@ class _CodeSystem:
                     yield term
 
     def _term(
-        self, concept: _Concept, part: Resource, place: tuple[str | int, ...], line: int, outer: str | None
+        self, concept: Concept, part: Resource, place: tuple[str | int, ...], line: int, outer: str | None
     ) -> OntologyTerm | None:
         code = concept.code or ""
+        if code in self._seen and part.kind == "ValueSet":  # one for each concept that it is below, or on two pages
+            self._reading.note("concepts that stand in an expansion again", 1)
+            if outer is not None:
+                self._relations.add(code, self._hierarchy, outer, self._source, line)
+            return None
         if code in self._seen:
             problem = "a code that occurred before"
             self._reject_value(part, (*place, "code"), code, line, "each code once", problem)
             return None
         self._seen.add(code)
-        properties = list(self._properties(concept))
+        properties = list(properties_of(concept, self._standard))
         added = self._added.pop(code, _Supplemented())
-        if not self._options.not_selectable and self._only_groups(concept, properties):
+        if not self._options.not_selectable and only_groups(concept, properties):
             self._reading.note("concepts that only group others, left out", 1)
             self._left_out.append(code)
             return None
-        term = OntologyTerm(code, is_obsolete=_is_obsolete(concept, properties), line=line)
+        term = OntologyTerm(code, is_obsolete=is_obsolete(concept, properties), line=line)
         term.definition = (concept.definition or "").strip() or added.definition
         self._add_properties(term, properties)
         if outer is not None:
@@ -371,19 +339,7 @@ class _CodeSystem:
             return None
         return term
 
-    def _properties(self, concept: _Concept) -> Iterator[tuple[str, str, str, str]]:
-        """Name, standard name, kind of value ("Code", "String", ...) and value of each property that has one."""
-        for one in concept.property:
-            name = one.get("code")
-            for member, value in one.items():
-                if not isinstance(name, str) or not member.startswith("value") or value is None:
-                    continue
-                told = value.get("code") or value.get("display") if isinstance(value, dict) else value
-                text = str(told).lower() if isinstance(told, bool) else str(told or "").strip()
-                if text:
-                    yield name, self._standard.get(name) or _plain(name), member.removeprefix("value"), text
-
-    def _add_properties(self, term: OntologyTerm, properties: Sequence[tuple[str, str, str, str]]) -> None:
+    def _add_properties(self, term: OntologyTerm, properties: Sequence[Property]) -> None:
         for name, standard, kind, value in properties:
             self._types_there.add(name)
             if name in self._options.semantic_types:
@@ -398,20 +354,15 @@ class _CodeSystem:
             elif standard == "replacedby":
                 term.replaced_by.append(value)
             elif standard == "synonym" and kind == "String":
-                term.synonyms.append(Synonym(value, "synonym"))
+                term.synonyms.append(Synonym(one_line(value), "synonym"))
             elif standard == "synonym":
                 term.alternative_ids.append(value)
 
-    def _only_groups(self, concept: _Concept, properties: Sequence[tuple[str, str, str, str]]) -> bool:
-        return bool(concept.abstract) or any(
-            standard in {"notselectable", "abstract"} and value == "true" for _, standard, _, value in properties
-        )
-
     def _designations(
-        self, concept: _Concept, resource: Resource, place: tuple[str | int, ...], line: int
+        self, concept: Concept, resource: Resource, place: tuple[str | int, ...], line: int
     ) -> Iterator[Synonym]:
         for number, one in enumerate(concept.designation):
-            if (one.use.code or "").lower() == _DEFINITION:
+            if one.is_definition:
                 self._reading.note("designations that are definitions, left out", 1)
                 continue
             language = ""
@@ -425,12 +376,12 @@ class _CodeSystem:
                     )
                     continue
                 self._tags[one.language] = language
-            yield Synonym(one.value.strip(), one.use.term_type, language)
+            yield Synonym(one_line(one.value), one.term_type, language)
 
-    def _add_names(self, term: OntologyTerm, concept: _Concept, designations: Sequence[Synonym]) -> None:
+    def _add_names(self, term: OntologyTerm, concept: Concept, designations: Sequence[Synonym]) -> None:
         """The names in the languages wanted; the label is the display, else the likeliest of the others."""
         others = [name for name in (*designations, *term.synonyms) if self._wants(name)]
-        display = Synonym((concept.display or "").strip(), "")
+        display = Synonym(one_line(concept.display), "")
         if display.text and self._wants(display):
             term.labels, term.synonyms = [display.text], others
             return
@@ -473,33 +424,6 @@ def _circular(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         done = set(settled)
         pairs = [pair for pair in pairs if pair[0] not in done and pair[1] not in done]
     return list(pairs)
-
-
-def _standard_names(resource: Resource) -> dict[str, str]:
-    """Of the properties that a code system declares to be standard ones by their URIs, whatever it calls them."""
-    declared = resource.members.get("property")
-    found = {}
-    for one in declared if isinstance(declared, list) else []:
-        if isinstance(one, dict) and str(one.get("uri")).startswith(_STANDARD) and isinstance(one.get("code"), str):
-            found[one["code"]] = _plain(one["uri"].removeprefix(_STANDARD))
-    return found
-
-
-def _plain(name: str) -> str:
-    plain = re.sub(r"[^a-z]", "", name.lower())
-    return _OTHER_NAMES.get(plain, plain)
-
-
-def _is_obsolete(concept: _Concept, properties: Sequence[tuple[str, str, str, str]]) -> bool:
-    values = {standard: value.lower() for _, standard, _, value in properties}
-    has_ended = "status" not in values and bool({"deprecationdate", "retirementdate"} & values.keys())
-    return (
-        bool(concept.inactive)
-        or values.get("inactive") == "true"
-        or values.get("status") in _GONE
-        or values.get("deprecated", "false") != "false"
-        or has_ended
-    )
 
 
 FORMAT = Format(

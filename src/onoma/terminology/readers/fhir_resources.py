@@ -169,7 +169,7 @@ def _is_xml(file: SourceFile) -> bool:
 def _xml_values(file: SourceFile, reading: Reading) -> Iterator[JsonValue]:
     root = with_root(file, [_XML + kind for kind in _KINDS]).root
     tag = _XML + "resource" if root == _XML + "Bundle" else root
-    too_large = "get it as JSON (Accept: application/fhir+json), which is read at any size"
+    too_large = "XML of FHIR is read up to this size: get it as JSON (Accept: application/fhir+json)"
     for number, element in enumerate(xml_elements(file, tag, reading, if_too_large=too_large)):
         if tag == root:
             yield from _resource_values(element, ())
