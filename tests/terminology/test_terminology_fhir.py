@@ -513,3 +513,13 @@ def test_xml_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     concepts = "".join(f'<concept><code value="{i}"/><display value="{i}"/></concept>' for i in range(100))
     text = f'<CodeSystem xmlns="http://hl7.org/fhir">{concepts}</CodeSystem>'
     assert "get it as JSON" in str(refused(tmp_path, text, "x.xml"))
+
+
+def test_of_many_code_systems_some_are_listed(tmp_path: Path) -> None:
+    def of(number: int) -> dict[str, Any]:
+        url = f"http://terminology.example.org/CodeSystem/a-long-name-{number}"
+        return {"resource": code_system(A, url=url, id=str(number), name=f"N{number}", version="1.0.0")}
+
+    error = refused(tmp_path, {"resourceType": "Bundle", "entry": [of(number) for number in range(1000)]})
+    assert "there are 1,000 code systems here" in str(error)
+    assert "a-long-name-5|1.0.0, 1 concept; and 994 more. To mend it" in str(error)

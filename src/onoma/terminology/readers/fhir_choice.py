@@ -12,7 +12,8 @@ from onoma.files.json_stream import shown_json
 from onoma.quantities import quantity
 from onoma.terminology.readers.fhir_resources import Resource
 
-_MOST_LISTED = 12
+_MOST_LISTED = 6
+"""As an error shows not more than some hundred characters of what it expected."""
 
 
 @dataclass
