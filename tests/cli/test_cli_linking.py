@@ -567,6 +567,18 @@ def test_confidences_are_learned_from_names(tmp_path: Path) -> None:
     assert json.loads(mapped.stdout)["development_confidence"] is None
 
 
+def test_names_that_dropped_confidences_were_learned_from_are_not_told_of(tmp_path: Path) -> None:
+    write_letter_encoder(tmp_path / "letters")
+    make_terminology(tmp_path / "t", MANY_NAMES)
+    run("linker", "build", "-t", tmp_path / "t", "-e", tmp_path / "letters", "-o", tmp_path / "linker")
+    run("linker", "calibrate", tmp_path / "linker", "--names", "60")
+    assert "names calibrated on" in run("linker", "info", tmp_path / "linker")
+    (tmp_path / "counted.csv").write_text("mention,concept_id\ncardio,C0\n")
+    done = invoke("linker", "add-prior", tmp_path / "linker", tmp_path / "counted.csv", "--weight", "0.03")
+    assert "are dropped" in done.stderr
+    assert "names calibrated on" not in run("linker", "info", tmp_path / "linker")
+
+
 def test_names_that_vectors_cannot_find_are_told_of(place: Path, tmp_path: Path) -> None:
     make_terminology(tmp_path / "t", {"D1": ["fever", "肺炎"], "D2": ["骨折"]})
     build = ("linker", "build", "-t", tmp_path / "t", "-e", place / "letters", "-o")

@@ -18,7 +18,7 @@ from linking_data import made_up, write_letter_linker
 
 from onoma.artifacts import amend_artifact, read_manifest, verify_artifact
 from onoma.errors import ConfigError, InputError
-from onoma.linking import Linker, build_linker, calibrate_linker, tune_linker
+from onoma.linking import Linker, build_linker, calibrate_linker, tune_linker, update_linker
 from onoma.linking.calibrating import _choose
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.settings import LinkerSettings
@@ -169,6 +169,23 @@ def test_weights_that_were_learned_stay(linker: Path) -> None:
     without: dict[str, Any] = {"calibration": None, "calibrated_stages": (), "no_concept_below": None}
     assert after.replaced(**without) == before.replaced(**without)
     assert read_manifest(linker).config["tuning"]["n_mentions"] == len(mentions)
+
+
+def test_confidences_of_an_earlier_release_are_told_of_until_they_are_learned_again(
+    linker: Path, tmp_path: Path
+) -> None:
+    make_terminology(tmp_path / "new", {**CONCEPTS, "NEW": ["quux"]})
+    make_terminology(tmp_path / "newer", {**CONCEPTS, "NEW": ["quux", "quuux"]})
+    calibrate_linker(linker, n_names=60)
+    assert update_linker(linker, tmp_path / "new").is_tuned
+    calibrate_linker(linker, n_names=60)
+    assert not update_linker(linker, tmp_path / "new").is_tuned
+    weighted = LinkerSettings.open(linker).replaced(weights={"dense": 0.5, "sparse": 0.5})
+    with amend_artifact(linker, "linker", format_version=FORMAT_VERSION) as folder:
+        weighted.save(folder)
+    assert update_linker(linker, tmp_path / "newer").is_tuned
+    calibrate_linker(linker, n_names=60)
+    assert update_linker(linker, tmp_path / "newer").is_tuned, "the weights are still those of an earlier one"
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
         "ngrams": config["ngrams"],
         "reranker": config.get("reranker"),
         "n_mentions_tuned_on": config.get("tuning", {}).get("n_mentions"),
-        "n_names_calibrated_on": config.get("tuning", {}).get("n_names"),
+        "n_names_calibrated_on": None if settings.calibration is None else config.get("tuning", {}).get("n_names"),
         "tuned_with_an_earlier_release": is_of_earlier_release(settings, config) or None,
         "n_mentions_of_prior": config.get("prior", {}).get("n_mentions"),
         "prior_weight": settings.prior_weight,
@@ -109,5 +109,5 @@ def _shown(name: str, value: Any) -> str:
     if isinstance(value, list):
         return ("-" if isinstance(value[0], int) else ", ").join(map(str, value))
     if isinstance(value, bool):
-        return "yes" if value else "no: other stages are on; run onoma linker tune"
+        return "yes" if value else "no: other stages are on; run onoma linker tune or calibrate"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -268,7 +268,7 @@ def calibration_out_of_force(settings: LinkerSettings, stages: Sequence[str]) ->
     withheld = "" if least is None else f", and nothing is 'no such concept' below {threshold_in_words(least)}"
     remark(
         f"no confidences are given{withheld}: they were learned for the stages "
-        f"{', '.join(settings.calibrated_stages)} (onoma linker tune learns them anew)"
+        f"{', '.join(settings.calibrated_stages)} (onoma linker tune or calibrate learns them anew)"
     )
 
 

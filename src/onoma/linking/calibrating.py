@@ -19,7 +19,7 @@ from onoma.indexes.pgvector_replacing import drop_unfinished
 from onoma.linking.calibration import MIN_OF_EACH, Method, check_method
 from onoma.linking.development import MIN_MENTIONS, Development, label_mentions
 from onoma.linking.dictionary import NameDictionary
-from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND
+from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, is_of_earlier_release
 from onoma.linking.fusion import learn_weights
 from onoma.linking.linker import Linker
 from onoma.linking.settings import SEARCHES, Stage
@@ -152,6 +152,9 @@ def calibrate_linker(
         calibration=calibration.to_json(), calibrated_stages=settings.stages, no_concept_below=no_concept_below
     )
     earlier = opened.manifest.config.get("tuning", {})
+    kept = settings.replaced(weights=None) if learns_weights else settings
+    if not is_of_earlier_release(kept, opened.manifest.config):  # no weights that were learned with one stay
+        earlier = {key: value for key, value in earlier.items() if key not in ("terminology", "has_other_counts")}
     told = {"calibration": dataclasses.asdict(held), "no_concept_below": no_concept_below, "n_names": len(hidden)}
     drop_unfinished(linker, database)
     config = {"tuning": {**earlier, **told}}

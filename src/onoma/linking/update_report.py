@@ -119,7 +119,7 @@ class UpdateReport:
             lines.append(
                 "its weights and confidences were learned with an earlier release"
                 + ("" if self.prior is None else " or its counts")
-                + ": learn them again with onoma linker tune"
+                + ": learn them again with onoma linker tune, or confidences alone with onoma linker calibrate"
             )
         return "\n".join(lines)
 
