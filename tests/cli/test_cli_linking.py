@@ -549,7 +549,7 @@ def test_confidences_are_learned_from_names(tmp_path: Path) -> None:
     told = " ".join(done.stdout.split())
     assert "confidences learned from 60 hidden names and 6 others; stages exact, variants, dense, sparse" in told
     assert "first answers to 66 names" in told
-    assert re.search(r"weights: dense 0\.\d+, sparse 0\.\d+ \(by reciprocal ranks, as before: [\d.]+% first", told)
+    assert re.search(r"weights: dense 0\.\d+, sparse 0\.\d+ \(by reciprocal ranks: [\d.]+% first", told)
     assert "of the names answered" in told
     assert "names are not mentions in text" in " ".join(done.stderr.split())
     again = invoke("linker", "calibrate", linker, "--names", "60", "--json")

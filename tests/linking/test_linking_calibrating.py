@@ -136,8 +136,12 @@ def test_weights_are_learned_where_there_are_none(linker: Path, tmp_path: Path) 
         ]
         assert found.at_5 == pytest.approx(sum(right) / 60)
     again = calibrate_linker(linker, n_names=60)
-    assert (again.weights, again.hidden_by_ranks) == (None, None)
-    assert again.calibration == report.calibration
+    assert dataclasses.replace(again, had_calibration=False) == report
+    tune_linker(linker, mentions.with_columns(pl.col("mention") + "x"), calibrate=False)
+    tuned = LinkerSettings.open(linker).weights
+    after = calibrate_linker(linker, n_names=60)
+    assert (after.weights, after.hidden_by_ranks) == (None, None)
+    assert LinkerSettings.open(linker).weights == tuned != report.weights
 
 
 def test_an_encoder_that_was_trained_on_the_names_is_told_of(place: Path, tmp_path: Path) -> None:

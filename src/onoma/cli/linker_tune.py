@@ -179,8 +179,9 @@ def calibrate(
 ) -> None:
     """Learn confidences without annotated mentions.
 
-    Hides some synonyms, links them as if they were mentions, and learns how far to trust an answer; of two searches
-    without weights, also these. Annotated mentions show more, from about a hundred on: onoma linker tune.
+    Hides some synonyms, links them as if they were mentions, and learns how far to trust an answer; for vectors and
+    n-grams also their weights, unless these are the encoder's or from annotated mentions. Such mentions show more,
+    from about a hundred on: onoma linker tune.
     """
     from onoma.cli import show
     from onoma.linking import calibrate_linker
@@ -205,10 +206,10 @@ def calibrate(
             f"hidden names found: {report.hidden.at_1:.1%} first, {report.hidden.at_5:.1%} among five"
         )
         if report.weights is not None and report.hidden_by_ranks is not None:
-            earlier = report.hidden_by_ranks
+            by_ranks = report.hidden_by_ranks
             show.out.print(
-                f"weights: {_in_words(report.weights)} (by reciprocal ranks, as before: {earlier.at_1:.1%} first, "
-                f"{earlier.at_5:.1%} among five)"
+                f"weights: {_in_words(report.weights)} (by reciprocal ranks: {by_ranks.at_1:.1%} first, "
+                f"{by_ranks.at_5:.1%} among five)"
             )
         _show_lost(before, report.no_concept_below, is_calibrated=True)
         _show_calibration(report.calibration, report.no_concept_below, of="name", more="hide more names")

@@ -7,8 +7,10 @@ that are not hidden show how far a name that is found by look-up can be trusted.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,7 +24,7 @@ from onoma.linking.dictionary import NameDictionary
 from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, is_of_earlier_release
 from onoma.linking.fusion import learn_weights
 from onoma.linking.linker import Linker
-from onoma.linking.settings import SEARCHES, Stage
+from onoma.linking.settings import SEARCHES, LinkerSettings, Stage
 from onoma.linking.trials import Accuracies, CalibrationReport, Trial, Wish
 from onoma.randomness import random_from
 from onoma.types import CountProgress, RowArray
@@ -45,7 +47,7 @@ class NamesReport:
         n_shown: Names that were linked and not hidden.
         hidden: How many of the hidden names were answered rightly.
         weights: Of two searches that are on, if they were learned now.
-        hidden_by_ranks: How many were answered rightly by reciprocal ranks before that; unset without ``weights``.
+        hidden_by_ranks: How many were answered rightly by reciprocal ranks; unset without ``weights``.
         calibration: How well confidences hold on names that they were not learned from, hidden and shown.
         no_concept_below: Confidence that an answer now needs, if a precision was requested.
         had_calibration: Whether the linker had other confidences before.
@@ -80,8 +82,8 @@ def calibrate_linker(
 ) -> NamesReport:
     """Learn confidences from a linker's own names and write them to its folder.
 
-    Where two searches are on that have no weights yet, and no cross-encoder, weights are learned too. What was learned
-    from annotated mentions stays, confidences aside.
+    Where two searches are on, and no cross-encoder, their weights are learned too, unless these are the encoder's or
+    from annotated mentions. What was learned from annotated mentions stays, confidences aside.
 
     Hidden are synonyms of concepts that keep two other names, at most one of each concept, never the preferred name,
     another concept's name, or a broad, narrow or related synonym.
@@ -113,8 +115,10 @@ def calibrate_linker(
     knowing_less = opened.without(dictionary.entry_name_rows[hidden])
     settings = opened.settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
     development = label_mentions(knowing_less, _as_mentions(dictionary, np.concatenate([hidden, shown])), _N_FOLDS)
-    is_unweighted = set(SEARCHES) <= set(settings.stages) and settings.weights is None
-    learns_weights = is_unweighted and "rerank" not in settings.stages
+    tuning = opened.manifest.config.get("tuning", {})
+    learns_weights = _may_learn_weights(settings, tuning)
+    if learns_weights:
+        settings = settings.replaced(weights=None)
     trial = Trial(knowing_less, development, progress, n_runs=2 if learns_weights else 1)
     outcomes = by_ranks = trial.outcomes(settings)
     if learns_weights:
@@ -151,16 +155,26 @@ def calibrate_linker(
     learned = settings.replaced(
         calibration=calibration.to_json(), calibrated_stages=settings.stages, no_concept_below=no_concept_below
     )
-    earlier = opened.manifest.config.get("tuning", {})
     kept = settings.replaced(weights=None) if learns_weights else settings
     if not is_of_earlier_release(kept, opened.manifest.config):  # no weights that were learned with one stay
-        earlier = {key: value for key, value in earlier.items() if key not in ("terminology", "has_other_counts")}
+        tuning = {key: value for key, value in tuning.items() if key not in ("terminology", "has_other_counts")}
     told = {"calibration": dataclasses.asdict(held), "no_concept_below": no_concept_below, "n_names": len(hidden)}
+    of_weights = {"weights": settings.weights} if learns_weights else {}
     drop_unfinished(linker, database)
-    config = {"tuning": {**earlier, **told}}
+    config = {"tuning": {**tuning, **told, **of_weights}}
     with amend_artifact(linker, KIND, format_version=FORMAT_VERSION, config=config, expected=opened.manifest) as folder:
         learned.save(folder)
     return report
+
+
+def _may_learn_weights(settings: LinkerSettings, tuning: Mapping[str, Any]) -> bool:
+    """Whether two searches are on, and their weights are neither the encoder's nor from annotated mentions.
+
+    A cross-encoder's share was learned for the scores as they are.
+    """
+    are_from_names = "n_mentions" not in tuning and settings.weights == tuning.get("weights")
+    is_fused = set(SEARCHES) <= set(settings.stages)
+    return is_fused and "rerank" not in settings.stages and (settings.weights is None or are_from_names)
 
 
 def _choose(dictionary: NameDictionary, n_names: int, random: np.random.Generator) -> tuple[RowArray, RowArray]:
