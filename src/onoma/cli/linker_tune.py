@@ -173,7 +173,7 @@ def calibrate(
     calibration: Annotated[Literal["platt", "isotonic"], typer.Option(help="How to fit confidences.")] = "platt",
     min_precision: MinPrecision = None,
     certainty: Certainty = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the choice of names.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the choice of names.")] = 0,
     database: Database = None,
     as_json: Json = False,
 ) -> None:
