@@ -217,6 +217,14 @@ def test_an_array_on_many_lines(tmp_path: Path) -> None:
         read_corpus(path, Reading(on_error="skip"))
 
 
+def test_an_array_that_begins_with_no_document(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps([None, row(*ENTITIES)]))
+    reading = Reading(on_error="skip")
+    assert len(read_corpus(path, reading)) == 3
+    assert len(reading.rejects) == 1
+
+
 @pytest.mark.parametrize("name", ["c.jsonl", "array.json"])
 @pytest.mark.parametrize("missing", ["passages", "entities"])
 def test_the_first_document_lacks_a_key(name: str, missing: str, tmp_path: Path) -> None:

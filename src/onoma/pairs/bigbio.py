@@ -37,13 +37,13 @@ def is_bigbio(first_line: bytes) -> bool:
 
 
 def is_bigbio_array(file: SourceFile) -> bool:
-    """Whether a file that is a JSON array is a corpus in this schema.
+    """Whether a file that is a JSON array is a corpus in this schema, by the first object in it.
 
     Raises:
-        InputError: as `onoma.files.json_stream.json_values`, if that is so of the first document.
+        InputError: as `onoma.files.json_stream.json_values`, if that is so up to this object.
     """
-    first = next((found.value for found in json_values(file, Reading(), depth=1)), None)
-    return isinstance(first, dict) and _KEY in first
+    values = (found.value for found in json_values(file, Reading(), depth=1))
+    return _KEY in next((value for value in values if isinstance(value, dict)), ())
 
 
 def bigbio_annotations(file: SourceFile, reading: Reading, *, database: str) -> Iterator[Annotation]:
