@@ -199,7 +199,7 @@ def _choose(dictionary: NameDictionary, n_names: int, random: np.random.Generato
             fix="learn from annotated mentions (onoma linker tune), or add synonyms (onoma terminology enrich)",
         )
     hidden = np.sort(random.permutation(shuffled[first])[:n_names])
-    left = np.setdiff1d(np.arange(len(concepts)), hidden)
+    left = np.delete(np.arange(len(concepts)), hidden)
     return hidden, random.choice(left, max(1, int(len(hidden) * _SHOWN_SHARE)), replace=False)
 
 
