@@ -4,9 +4,11 @@
 
 Confidences are learned from N hidden names as by ``onoma linker calibrate``, with several seeds, and from N annotated
 mentions drawn at random as by ``onoma linker tune``, for many draws. The former are judged by all annotated mentions,
-the latter by those that were not drawn, each distinct one once. The linker's stages and weights must have learned
-nothing from these mentions. Where it has two searches without weights, those learned from names come first, and their
-accuracy beside that of reciprocal ranks and of vectors alone.
+the latter by those that were not drawn, each distinct one once. Draws with fewer than ten wrong answers are refused, as
+by ``onoma linker tune``, and some that are fitted reach the wished precision nowhere: means are of those that are left,
+whose number is told. The linker's stages and weights must have learned nothing from these mentions. Where it has two
+searches without weights, those learned from names come first, and their accuracy beside that of reciprocal ranks and of
+vectors alone.
 """
 
 from __future__ import annotations
@@ -60,12 +62,15 @@ def main() -> None:
     features, is_right, answered = trial.first_answers(trial.outcomes(settings))
     texts = [mention.text for mention in answered]
     print(f"{len(texts):,} different mentions with an answer, {is_right.mean():.3f} of the first answers right")
-    print(f"learned from            ECE    AURC   Brier  precision wished: {options.wish:g}, reached (sd)  answered")
-    _tell("scores as they are", [_judged(np.clip(features[:, 0], 0, 1), is_right, None)])
+    print(
+        "learned from            ECE    AURC   Brier  too high  fitted  "
+        f"precision wished: {options.wish:g}, reached (sd)  answered  with a threshold"
+    )
+    _tell("scores as they are", [_judged(np.clip(features[:, 0], 0, 1), is_right, None)], 1)
     for n in options.names:
         learned = [_calibration(options.linker, n, seed, settings) for seed in range(options.seeds)]
         judged = [_judged(one.confidence(features), is_right, _threshold(one, options.wish)) for one in learned]
-        _tell(f"{n:,} names", judged)
+        _tell(f"{n:,} names", judged, options.seeds)
     random = np.random.default_rng(0)
     for n in options.numbers:
         if n > len(texts) // 2:
@@ -80,7 +85,7 @@ def main() -> None:
                 continue
             threshold = _threshold(fitted, options.wish)
             judged.append(_judged(fitted.confidence(features[others]), is_right[others], threshold))
-        _tell(f"{n:,} mentions", judged)
+        _tell(f"{n:,} mentions", judged, options.draws)
 
 
 def _learned_from_names(
@@ -109,24 +114,30 @@ def _threshold(calibration: Calibration, wish: float) -> float | None:
 
 
 def _judged(confidence: DoubleArray, is_right: BoolArray, threshold: float | None) -> list[float]:
-    """ECE, AURC, Brier score; precision and coverage of the threshold, NaN without one."""
+    """ECE, AURC, Brier score, how much too high; precision and coverage of the threshold, NaN without one."""
     kept = np.zeros(len(is_right), np.bool_) if threshold is None else confidence >= threshold
     return [
         expected_calibration_error(confidence, is_right),
         area_under_risk_coverage(confidence, is_right),
         brier_score(confidence, is_right),
+        float(confidence.mean() - is_right.mean()),
         float(is_right[kept].mean()) if kept.any() else np.nan,
         float(kept.mean()) if kept.any() else np.nan,
     ]
 
 
-def _tell(what: str, judged: list[list[float]]) -> None:
+def _tell(what: str, judged: list[list[float]], n_tried: int) -> None:
+    """A line of means over what could be fitted of what was tried."""
     if not judged:
+        print(f"{what:21} {f'0 of {n_tried}':>43}", flush=True)
         return
-    error, curve, brier, precision, coverage = np.array(judged).T
-    told = f"{what:21} {error.mean():6.3f} {curve.mean():7.4f} {brier.mean():7.3f}"
-    if np.isfinite(precision).any():
-        told += f" {np.nanmean(precision):28.3f} ({np.nanstd(precision):.3f}) {np.nanmean(coverage):14.0%}"
+    error, curve, brier, excess, precision, coverage = np.array(judged).T
+    told = f"{what:21} {error.mean():6.3f} {curve.mean():7.4f} {brier.mean():7.3f} {excess.mean():9.3f}"
+    told += f" {f'{len(judged)} of {n_tried}':>10}"
+    if (n_reached := int(np.isfinite(precision).sum())) > 0:
+        told += (
+            f" {np.nanmean(precision):22.3f} ({np.nanstd(precision):.3f}) {np.nanmean(coverage):12.0%} {n_reached:17}"
+        )
     print(told, flush=True)
 
 
