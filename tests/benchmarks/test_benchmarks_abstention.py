@@ -93,7 +93,7 @@ def test_a_threshold_chosen_elsewhere_is_judged_here() -> None:
     kept = [mention.correct for mention in judged if mention.confidence >= 0.9]
     assert result.chosen[0.95].precision == sum(kept) / len(kept)
     assert result.as_tuned == result.chosen[0.95]
-    assert "threshold of the linker as it was tuned: from confidence 0.900" in str(result)
+    assert "the linker's own threshold: from confidence 0.900" in str(result)
     assert result.chosen[0.95].coverage == len(kept) / len(judged)
     assert measure_abstention(judged, no_concept_below=0.0).as_tuned is None, "nothing is below 0"
 
@@ -416,7 +416,7 @@ def test_thresholds_that_were_chosen_elsewhere_are_filled_marks() -> None:
         f"chosen for 90% in tuning, from 0.800: {at.coverage:.1%} answered, {at.precision:.1%} right "
         f"({100 * at.low:.1f}-{100 * at.high:.1f})"
     )
-    assert str(tuned.get_label()).startswith("as the linker is tuned, from 0.700: ")
+    assert str(tuned.get_label()).startswith("the linker's own threshold, from 0.700: ")
 
 
 def test_a_picture_has_room_for_its_interval_and_its_title() -> None:

@@ -190,7 +190,7 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     below = threshold_in_words(told["no_concept_below"])
     assert re.search(rf"no concept below +{below}\b", run("linker", "info", tmp_path / "linker"))
     wished = [str(one) for one in ("link", tmp_path / "linker", "zzz", "--min-precision", "0.3")]
-    assert "tuned with a certainty of 0.9" in " ".join(invoke(*wished).stderr.split())
+    assert "learned with a certainty of 0.9" in " ".join(invoke(*wished).stderr.split())
     as_tuned = invoke(*wished, "--certainty", "0.9", "--explain")
     assert "certainty" not in as_tuned.stderr
     tuned = Linker.open(tmp_path / "linker")

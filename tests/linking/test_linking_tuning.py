@@ -296,7 +296,9 @@ def test_a_benchmark_tells_what_is_withheld(place: Path, tmp_path: Path) -> None
     assert tuned.precision is not None
     counts = f"{tuned.n_answered}; {tuned.n_clusters} distinct mentions"
     share = f"{100 * tuned.coverage:.1f} % answered ({counts}), right {100 * tuned.precision:.1f} % of them"
-    assert f"as the linker was tuned, from confidence {threshold_in_words(tuned.threshold)}: {share}" in str(result)
+    assert f"by the linker's own threshold, from confidence {threshold_in_words(tuned.threshold)}: {share}" in str(
+        result
+    )
 
 
 def test_without_calibration(place: Path, tmp_path: Path) -> None:

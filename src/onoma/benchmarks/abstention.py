@@ -164,7 +164,7 @@ class AbstentionResult:
             if there is none that answers at least `MIN_OF_EACH`. The threshold is chosen on these very mentions: what
             could be reached, not a forecast.
         chosen: For each wished precision what its threshold, chosen elsewhere (on development mentions), gives here.
-        as_tuned: What the threshold gives below which the linker, as it was tuned, gives no concept; unset without one.
+        as_tuned: What the threshold gives below which the linker gives no concept; unset without one.
         clusters: What intervals are over, in words.
         seed: Of the resampling.
     """
@@ -212,7 +212,7 @@ class AbstentionResult:
         for wish, chosen in self.chosen.items():
             lines.append(f"threshold chosen elsewhere for {wish:.0%}: {chosen.in_words(self.clusters)}")
         if self.as_tuned is not None:
-            lines.append(f"threshold of the linker as it was tuned: {self.as_tuned.in_words(self.clusters)}")
+            lines.append(f"the linker's own threshold: {self.as_tuned.in_words(self.clusters)}")
         return "\n".join(lines)
 
 
@@ -235,7 +235,7 @@ def measure_abstention(
         wished: Precisions to read coverages at.
         thresholds: Wished precision to the threshold that was chosen for it on development mentions
             (`Calibration.threshold_for`), to see what it does here.
-        no_concept_below: Threshold of the linker as it was tuned.
+        no_concept_below: The linker's own threshold.
         clusters_are: What the clusters are, in words.
         seed: Of the resampling.
 

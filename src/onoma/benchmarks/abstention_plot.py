@@ -145,7 +145,7 @@ def draw_precision_coverage(result: AbstentionResult, *, title: str = "") -> Fig
     for wish, chosen in sorted(result.chosen.items()):
         _draw_chosen(axes, chosen, f"chosen for {wish:.0%} in tuning", marker=marks.get(wish, ("o", 5))[0])
     if result.as_tuned is not None:
-        _draw_chosen(axes, result.as_tuned, "as the linker is tuned", marker="*", size=11)
+        _draw_chosen(axes, result.as_tuned, "the linker's own threshold", marker="*", size=11)
     shown = [point.low for point in result.curve if point.coverage >= _BAND_SHOWN_FROM] or [result.curve[-1].low]
     lowest = min(*shown, *(point.precision for point in result.curve))
     axes.set_xlim(0, 1.02)

@@ -35,7 +35,7 @@ class Ranking:
     thresholds: dict[float, float] = field(default_factory=dict)
     """Confidence from which the linker's tuning had so large a share right."""
     no_concept_below: float | None = None
-    """Confidence below which the linker, as it was tuned, gives no concept."""
+    """Confidence below which the linker gives no concept."""
 
 
 def rank_with_encoder(

@@ -211,7 +211,7 @@ class BenchmarkResult:
         ]
         table = aligned(rows)
         tuned = None if self.abstention is None else self.abstention.as_tuned
-        withheld = "" if tuned is None else f"\nas the linker was tuned, {tuned.in_words(self.clusters)}"
+        withheld = "" if tuned is None else f"\nby the linker's own threshold, {tuned.in_words(self.clusters)}"
         nil = f" and {self.n_nil:,} of no concept" if self.n_nil else ""
         return (
             f"{self.task}, {self.split}: {quantity(self.n_queries, 'query', 'queries')} "

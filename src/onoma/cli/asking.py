@@ -106,8 +106,8 @@ def least_confidence(
         from onoma.cli import show
 
         show.remark(
-            f"the linker was tuned with a certainty of {tuned_with:g}: with --min-precision it counts only if you "
-            f"give it here too (--certainty {tuned_with:g})"
+            f"the linker's threshold was learned with a certainty of {tuned_with:g}: with --min-precision it counts "
+            f"only if you give it here too (--certainty {tuned_with:g})"
         )
     return linker.threshold_for(min_precision, certainty=certainty)
 

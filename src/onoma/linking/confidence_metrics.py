@@ -225,7 +225,7 @@ class PrecisionCoverage:
                 f"a precision of {precision:g} is not reached at any threshold",
                 expected=f"at most {right / kept:.4f}, which the threshold {threshold:g} reaches with {kept:,} of "
                 f"{self.n_mentions:,} mentions answered",
-                fix="wish for less, or calibrate on more mentions",
+                fix="wish for less, or calibrate on more mentions (or names)",
             )
         enough_right = None
         if precision < 1:
@@ -236,7 +236,7 @@ class PrecisionCoverage:
             if enough_right is None
             else f"{enough_right:,} answered and all right, or more of which a few are wrong",
             found=f"at best {right:,} of {kept:,} right, from the threshold {threshold:g} on",
-            fix="calibrate on more mentions; a wish that is lowered until it is granted is not as certain",
+            fix="calibrate on more mentions (or names); a wish that is lowered until it is granted is not as certain",
         )
 
     def _chances(self, precision: float) -> DoubleArray:
