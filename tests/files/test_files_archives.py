@@ -97,7 +97,10 @@ def test_damaged_tar_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     plain = packed(tmp_path, tarred({"x": "some text\n" * 99}, is_gzip=False)[:900], "a.tar")
     with pytest.raises(InputError, match=r"damaged or cut off"):
         source_files(plain)
-    for name, problem in (("../x", "outside itself"), ("/x", "outside itself"), ("x", "two files named 'x'")):
+    for name, problem in (
+        *(("../x", "outside itself"), ("/x", "outside itself")),
+        *(("x", "two files named 'x'"), ("./x", "two files named 'x'")),
+    ):
         made = io.BytesIO()
         with tarfile.open(fileobj=made, mode="w") as archive:
             for one in ("x", name):
@@ -107,6 +110,23 @@ def test_damaged_tar_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(archives, "MAX_UNCHECKED_BYTES", 1 << 16)
     with pytest.raises(InputError, match=r"a.tar.gz: it would swell to more than [\d,]+ bytes \(a bomb"):
         source_files(packed(tmp_path, tarred({"x": bytes(4 << 20)}), "a.tar.gz"))
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+def test_a_tar_archive_with_a_long_header(kind: bytes, tmp_path: Path) -> None:
+    def with_header(n_bytes: int) -> bytes:
+        header = tarfile.TarInfo("header")
+        header.type, header.size = kind, n_bytes
+        made = io.BytesIO()
+        with tarfile.open(fileobj=made, mode="w") as archive:
+            archive.addfile(tarfile.TarInfo("x"))
+            archive.addfile(header, io.BytesIO(b"20 comment=01234567\n".ljust(n_bytes, b"\0")))
+            archive.addfile(tarfile.TarInfo("y"))
+        return made.getvalue()
+
+    assert len(source_files(packed(tmp_path, with_header(1 << 15), "a.tar"))) == 2
+    with pytest.raises(InputError, match=r"a header of 32,769 bytes"):
+        source_files(packed(tmp_path, with_header((1 << 15) + 1), "a.tar"))
 
 
 def test_file_that_is_read_twice_begins_anew(tmp_path: Path) -> None:

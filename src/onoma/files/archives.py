@@ -6,7 +6,7 @@ An archive may hold further archives (`archives_opened`), and a file may lie the
 Nothing of an archive is ever written to disk under a name that the archive chose. An archive that tries (``../x``,
 ``/etc/x``, ``C:/x``), lists one name twice, is encrypted, or holds a member that swells more than `MAX_SWELLING` times
 is refused as a whole, before anything of it is read; so is one within another. Of a tar archive (plain or gzip) only
-files are read, no links or devices.
+files are read, no links or devices, and one with headers longer than `_MOST_BYTES_OF_HEADER` is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import IO, BinaryIO, TypeAlias, cast
+from typing import IO, BinaryIO, Self, TypeAlias, cast
 
 from onoma.errors import InputError
 
@@ -34,6 +34,8 @@ MAX_UNCHECKED_BYTES = 64 << 20
 """A member smaller than this harms nobody, however well it was compressed."""
 _COPIED_BYTES = 1 << 20
 _TAR_SIGNATURE_AT = 257
+_MOST_BYTES_OF_HEADER = 1 << 15
+"""Of a header with a long name or attributes; tarfile reads it whole, in a time that may grow with its square."""
 _DAMAGE = (
     zipfile.BadZipFile,
     tarfile.TarError,
@@ -45,6 +47,11 @@ _DAMAGE = (
     RuntimeError,
 )
 """What the standard library raises for an archive that is damaged, or made to look so."""
+_TYPES_OF_HEADERS = {
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+}
+"""Types of members that say something of the next one."""
 _Archive: TypeAlias = zipfile.ZipFile | tarfile.TarFile
 
 
@@ -57,6 +64,7 @@ class SourceFile:
         container: The file on disk: itself, or the archive it is in.
         member: Its name in the archive; ``None``: it lies on disk by itself.
         inner_archive: If the archive it is in is itself a member of ``container``: the name of that member.
+        tar_member: What a tar archive says of it.
         copy: A temporary copy of that inner archive.
         pieces: If it lies there in pieces: these, in order.
         opened: The archive it is in, if that is open (`files_opened`).
@@ -66,6 +74,7 @@ class SourceFile:
     container: Path
     member: str | None = None
     inner_archive: str = ""
+    tar_member: tarfile.TarInfo | None = field(default=None, repr=False, compare=False)
     copy: BinaryIO | None = field(default=None, repr=False, compare=False)
     pieces: tuple[SourceFile, ...] = ()
     opened: _Archive | None = field(default=None, repr=False, compare=False)
@@ -98,9 +107,10 @@ class SourceFile:
             return sum(piece.size() for piece in self.pieces)
         if self.member is None:
             return self.container.stat().st_size
+        if self.tar_member is not None:
+            return self.tar_member.size
         with self._archive() as archive:
-            if isinstance(archive, tarfile.TarFile):
-                return archive.getmember(self.member).size
+            assert isinstance(archive, zipfile.ZipFile)
             return archive.getinfo(self.member).file_size
 
     @contextmanager
@@ -122,7 +132,7 @@ class SourceFile:
         else:
             with self._archive() as archive:
                 try:
-                    member = _opened(archive, self.member)
+                    member = _opened(archive, self)
                 except (*_DAMAGE, OSError, ValueError) as error:
                     raise self._cannot_be_unpacked(error) from None
                 with member:
@@ -140,7 +150,7 @@ class SourceFile:
         if self.opened is not None:
             yield self.opened
             return
-        if self.copy is None and is_tar(self.container):
+        if self.tar_member is not None:
             with _open_tar(self.container) as tar:
                 yield tar
             return
@@ -244,6 +254,22 @@ def is_tar(path: Path) -> bool:
     return head[_TAR_SIGNATURE_AT:].startswith(b"ustar")
 
 
+class _TarMember(tarfile.TarInfo):
+    """A member whose headers are short."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """As `tarfile.TarInfo.frombuf`.
+
+        Raises:
+            tarfile.TarError: it is a long header.
+        """
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _TYPES_OF_HEADERS and not 0 <= found.size <= _MOST_BYTES_OF_HEADER:
+            raise tarfile.TarError(f"a header of {found.size:,} bytes")
+        return found
+
+
 @contextmanager
 def _open_tar(source: Path) -> Iterator[tarfile.TarFile]:
     """The archive, open for reading; one in gzip by a temporary copy, as its files are read in any order.
@@ -258,7 +284,7 @@ def _open_tar(source: Path) -> Iterator[tarfile.TarFile]:
             content = closed_after.enter_context(_unpacked(content, source))
         content.seek(0)
         try:
-            archive = closed_after.enter_context(tarfile.open(fileobj=content, mode="r:"))
+            archive = closed_after.enter_context(tarfile.open(fileobj=content, mode="r:", tarinfo=_TarMember))
         except (*_DAMAGE, OSError, ValueError) as error:
             raise _damaged_tar(source, error) from None
         yield archive
@@ -293,10 +319,11 @@ def _damaged_tar(path: Path, error: Exception) -> InputError:
     return InputError(f"the tar archive is damaged or cut off ({error})", path=path, fix="get the archive again")
 
 
-def _opened(archive: _Archive, member: str) -> IO[bytes]:
+def _opened(archive: _Archive, file: SourceFile) -> IO[bytes]:
     if isinstance(archive, zipfile.ZipFile):
-        return archive.open(member)
-    opened = archive.extractfile(member)
+        return archive.open(str(file.member))
+    assert file.tar_member is not None
+    opened = archive.extractfile(file.tar_member)
     assert opened is not None  # only files are listed
     return opened
 
@@ -424,20 +451,21 @@ def _member_names(source: Path | BinaryIO, shown: Path) -> list[str]:
 def _files_of_tar(archive: tarfile.TarFile, path: Path) -> tuple[SourceFile, ...]:
     """The files in an archive, which can be trusted."""
     most_bytes = max(MAX_UNCHECKED_BYTES, MAX_SWELLING * path.stat().st_size)
-    names: dict[str, None] = {}
+    members: dict[str, tarfile.TarInfo] = {}
     try:
         while (member := archive.next()) is not None:
             problem = None
             if not 0 <= member.size <= most_bytes - member.offset_data:  # told before it is unpacked
                 problem = f"{member.name!r} would swell to {member.size:,} bytes (a bomb?)"
             elif member.isreg():
-                problem = _name_problem(member.name, names)
-                names[member.name] = None
+                name = PurePosixPath(member.name).as_posix()
+                problem = _name_problem(member.name, ()) or _name_problem(name, members)
+                members[name] = member
             if problem:
                 raise _not_trusted(problem, path)
     except (*_DAMAGE, OSError, ValueError) as error:
         raise _damaged_tar(path, error) from None
-    return _by_name(SourceFile(PurePosixPath(name).as_posix(), path, name) for name in names)
+    return _by_name(SourceFile(name, path, member.name, tar_member=member) for name, member in members.items())
 
 
 def _name_problem(name: str, seen: Collection[str]) -> str | None:
