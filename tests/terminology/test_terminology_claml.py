@@ -11,6 +11,7 @@ from sample_xml import claml_class, claml_file, element, rubric
 
 from onoma.errors import InputError
 from onoma.terminology import ImportReport, Terminology, import_terminology
+from onoma.terminology.readers import claml
 
 
 def modified_by(modifier: str, *valid: str, **attributes: str) -> str:
@@ -159,8 +160,9 @@ def test_two_modifiers_one_after_the_other(tmp_path: Path) -> None:
         "E11.90": f"{title}: Without: controlled",
     }
     assert links(terminology)[2:] == [
-        *(("E11.2", "E11"), ("E11.7", "E11"), ("E11.9", "E11")),
-        *(("E11.20", "E11.2"), ("E11.72", "E11.7"), ("E11.90", "E11.9")),
+        *(("E11.2", "E11"), ("E11.20", "E11.2")),
+        *(("E11.7", "E11"), ("E11.72", "E11.7")),
+        *(("E11.9", "E11"), ("E11.90", "E11.9")),
     ]
     assert names_of(terminology, "E11.9") == [(f"{title}: Without", "label")]
     assert terminology.concepts().collect()["semantic_types"].to_list() == [["Endocrine"]] * 9
@@ -174,6 +176,8 @@ def test_codes_of_modifiers_can_be_left_out(tmp_path: Path) -> None:
     assert list(preferred(read(tmp_path, *content, modifiers="no")[0])) == plain
     found = preferred(read(tmp_path, *content, without_modifiers="S04E10_5")[0])
     assert list(found) == [*plain, "E11.2", "E11.7", "E11.9"]
+    # E11.X2 would be no code: what is added to a value that is left out is left out, too
+    assert list(preferred(read(tmp_path, *content, without_modifiers="S04E10_4")[0])) == plain
     with pytest.raises(InputError, match=r"nothing of 'S04E10_6'\. Did you mean 'S04E10_"):
         read(tmp_path, *content, without_modifiers="S04E10_6")
 
@@ -199,6 +203,22 @@ MUSCULOSKELETAL = {
     "some values": ([claml_class("M40.0", "x", modified_by("S13M00_5", "1"))], ["M40.0", "M40.01"]),
     "some, all true": ([claml_class("M40.0", "x", modified_by("S13M00_5", "0", all="true"))], ["M40.0", "M40.00"]),
     "none": ([claml_class("M40.0", "x", modified_by("S13M00_5", all="false"))], ["M40.0"]),
+    "some values, then others": (
+        [claml_class("M40.0", "x", modified_by("S13M00_5", "1"), modified_by("S13M00_5", "0"))],
+        ["M40.0", "M40.00", "M40.01"],
+    ),
+    "values of two superclasses": (
+        [
+            claml_class("M40", "x", modified_by("S13M00_5", "1")),
+            claml_class("M41", "x", modified_by("S13M00_5", "0")),
+            claml_class("M40.0", "x", above=["M40", "M41"]),
+        ],
+        ["M40", "M41", "M40.0", "M40.00", "M40.01"],
+    ),
+    "a code that two values make": (
+        [claml_class("M40", "x", modified_by("S3_5"), modified_by("S13M00_5")), claml_class("M40.3", "y")],
+        ["M40", "M40.X0", "M40.X1", "M40.3"],
+    ),
     "only a link": (
         [
             claml_class("M13", "Other", rubric("modifierlink", '<Reference code="S13M00_5">sites</Reference>')),
@@ -237,24 +257,77 @@ def test_what_a_modifier_applies_to(case: str, tmp_path: Path) -> None:
     assert sorted(links(after)) == sorted(links_before)
 
 
-def test_a_value_within_a_value_of_the_ops(tmp_path: Path) -> None:
-    values = "".join(
-        element(
-            "ModifierClass", element("SuperClass", code=above), rubric("preferred", title), code=code, modifier="ST538"
-        )
-        for code, above, title in ((".0", "ST538", "Kopf"), (".00", ".0", "A. carotis"), (".1", "ST538", "Schulter"))
+OPS_VALUES = [
+    element("ModifierClass", element("SuperClass", code=above), rubric("preferred", title), code=code, modifier="ST538")
+    for code, above, title in (
+        *(
+            (".0", "ST538", "Kopf"),
+            (".00", ".0", "A. carotis"),
+            (".001", ".00", "externa"),
+            (".1", "ST538", "Schulter"),
+        ),
+        *((".2", ".3", "rund"), (".3", ".2", "herum")),
     )
+]
+
+
+@pytest.mark.parametrize("values", [OPS_VALUES, OPS_VALUES[::-1]])
+def test_a_value_within_a_value_of_the_ops(values: list[str], tmp_path: Path) -> None:
     side = modifier("ST5", {"l": "links"})
     codes = claml_class("5-380", "Inzision", modified_by("ST538", ".0", ".00", ".90"), modified_by("ST5"))
-    terminology, report = read(tmp_path, values, side, codes)
+    terminology, report = read(tmp_path, *values, side, codes)
     assert preferred(terminology) == {
         "5-380": "Inzision",
         "5-380.0": "Inzision: Kopf",
         "5-380.00": "Inzision: Kopf: A. carotis",
         "5-380.00l": "Inzision: Kopf: A. carotis: links",
     }
-    assert links(terminology) == [("5-380.0", "5-380"), ("5-380.00", "5-380.0"), ("5-380.00l", "5-380.00")]
+    assert sorted(links(terminology)) == [("5-380.0", "5-380"), ("5-380.00", "5-380.0"), ("5-380.00l", "5-380.00")]
     assert report.notes == {"values that a class names and its modifier does not have, left out": 1}
+
+
+def test_a_value_whose_broader_value_is_not_made_is_below_the_next(tmp_path: Path) -> None:
+    some = claml_class("5-380", "Inzision", modified_by("ST538", ".0", ".001"))
+    all_but_listed = claml_class("5-381", "Endarterie", modified_by("ST538"))
+    listed = claml_class("5-381.00", "A. carotis", above=[])
+    terminology, _ = read(tmp_path, *OPS_VALUES[:4], some, all_but_listed, listed)
+    assert links(terminology) == [
+        *(("5-380.0", "5-380"), ("5-380.001", "5-380.0")),
+        *(("5-381.0", "5-381"), ("5-381.001", "5-381.00"), ("5-381.1", "5-381")),
+    ]
+
+
+def test_values_that_are_part_of_each_other_are_below_the_class(tmp_path: Path) -> None:
+    terminology, _ = read(tmp_path, *OPS_VALUES[4:], claml_class("5-380", "Inzision", modified_by("ST538")))
+    assert preferred(terminology)["5-380.2"] == "Inzision: rund"
+    assert links(terminology) == [("5-380.2", "5-380"), ("5-380.3", "5-380")]
+
+
+def test_two_modifiers_that_make_one_code(tmp_path: Path) -> None:
+    values = modifier("S1", {".1": "one", ".10": "ten"}) + modifier("S2", {"0": "none"})
+    terminology, report = read(tmp_path, values, claml_class("5-1", "x", modified_by("S1"), modified_by("S2")))
+    assert preferred(terminology) == {
+        "5-1": "x",
+        "5-1.1": "x: one",
+        "5-1.10": "x: ten",
+        "5-1.100": "x: ten: none",
+    }
+    assert report.n_rejected == 0
+
+
+def test_modifiers_that_make_too_many_codes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of 100 modifiers, which make 2 ** 100 codes, no more are made than the limit
+    values = "".join(modifier(f"S{n}", {"0": "a", "1": "b"}) for n in range(101))
+    monkeypatch.setattr(claml, "MOST_MADE", 1000)
+    names = [f"S{n}" for n in range(101)]
+    with pytest.raises(InputError, match="more than 1,000 codes") as caught:
+        read(tmp_path, values, claml_class("A", "x", *map(modified_by, names[1:])))
+    assert (caught.value.path, caught.value.found) == (tmp_path / "icd10.xml", "A")
+    assert caught.value.line is not None
+    below = claml_class("B", "x", modified_by(names[0]), above=["A"])
+    with pytest.raises(InputError, match="a class with more than 100 modifiers") as caught:
+        read(tmp_path, values, claml_class("A", "x", *map(modified_by, names[1:])), below)
+    assert caught.value.found == "B"
 
 
 def test_several_superclasses_and_subclasses_only(tmp_path: Path) -> None:

@@ -21,14 +21,14 @@ Label xml:lang        the language of the name. Titles in the first of ``languag
 Fragment              several are one name: "Tuberculosis of:", "hip" become "Tuberculosis of hip"
 Reference             left out of names if it is in brackets or of a dagger or an asterisk; else part of the sentence
 SuperClass            ``is_a``; SubClass only of a class that has no SuperClass
-top class             its title is the semantic type of everything below
+top class             its title is the semantic type of everything below; of several superclasses the first counts
 ModifiedBy            codes of a class and a value of a modifier, which the file does not list: E11 and .9 give E11.9,
                       called "Type 2 diabetes mellitus: Without complications". A class inherits the modifiers of
                       those above it, unless it has ExcludeModifier; they are added where nothing else is below. Several
                       are added one after the other (E11, E11.7, E11.72), without what excludeOnPrecedingModifier says.
-                      A code that the file lists is not made again. A rubric modifierlink counts where a category has
-                      no ModifiedBy (M13 of the WHO). ``modifiers=no`` leaves these codes out, ``without_modifiers``
-                      those of some
+                      A code that the file lists, or that was made before, is not made again. A rubric modifierlink
+                      counts where a category has no ModifiedBy (M13 of the WHO). ``modifiers=no`` leaves these codes
+                      out, ``without_modifiers`` those of some, with what further modifiers would add to them
 Title                 the release (version, else date); name is the source of the names, unless ``source`` says another
 ====================  ==============================================================================================
 
@@ -40,6 +40,7 @@ would be called "Chronic alcoholism", which is of F10.2), dagger and asterisk, M
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -60,6 +61,8 @@ from onoma.terminology.readers.options import LanguageTags, ReaderOptions, Words
 
 _ROOT = "ClaML"
 _CHAPTER = "chapter"
+MOST_MADE = 1_000_000
+"""Codes that modifiers may make; in those that are published they make some ten thousand."""
 _TITLE = "a rubric preferred or preferredLong with a label"
 
 
@@ -70,7 +73,8 @@ class ClamlOptions(ReaderOptions):
         default=True, description="include codes that are made with modifiers, e.g. E11.9 of E11 and .9 (yes or no)"
     )
     without_modifiers: Words = Field(
-        default=(), description="leave out the codes of these modifiers, e.g. S20V01T_5 (activity; ICD-10 of the WHO)"
+        default=(),
+        description="leave out the codes that have these modifiers, e.g. S20V01T_5 (activity; ICD-10 of the WHO)",
     )
     names: Words = Field(
         default=("preferred", "inclusion"),
@@ -92,9 +96,9 @@ def read_claml(source: str, options: ClamlOptions, reading: Reading) -> SourceTa
         reading: Where bad classes go.
 
     Raises:
-        InputError: no such file, not ClaML, two of them, or a filter that names what it does not have; under "strict"
-            also a class without code or title, one that occurred before, is above itself or refers to a class or a
-            modifier that is not there, and a blank name.
+        InputError: no such file, not ClaML, two of them, a filter that names what it does not have, or more modifiers
+            or codes of them than any classification has; under "strict" also a class without code or title, one that
+            occurred before, is above itself or refers to a class or a modifier that is not there, and a blank name.
     """
     files = find_xml(Path(source), (_ROOT,))
     if len(files) > 1:
@@ -133,47 +137,52 @@ class _Classification:
 
     def terms(self) -> Iterator[OntologyTerm]:
         """All concepts: those of the file in its order, each followed by what modifiers make of it."""
-        modified_by = modifiers_of(self._in_order) if self._options.modifiers else {}
+        modified_by = modifiers_of(self._in_order, self._path) if self._options.modifiers else {}
         tops: dict[str, ClamlClass] = {}
-        has_below = set[str]()
+        kept_above: dict[str, list[str]] = {}
         for found in self._in_order:
             tops[found.code] = tops[found.above[0]] if found.above else found
-            has_below.update(found.above)
-        for found in self._classes.values():
-            if not found.titles or not self._is_kept(found):
-                continue
+            kept_above[found.code] = self._nearest_kept(found, kept_above)
+        has_below = {code for found in self._in_order for code in found.above}
+        taken = set(self._classes)
+        for found in filter(self._is_concept, self._classes.values()):
             top = tops[found.code]
             types = list(top.titles.values())[:1] if top is not found or found.kind == _CHAPTER else []
             term = OntologyTerm(found.code, definition=found.definition, semantic_types=types, line=found.line)
-            term.relations = [("is_a", code) for code in self._kept_above(found)]
+            term.relations = [("is_a", code) for code in kept_above[found.code]]
             _add_titles(term, found.titles)
             term.synonyms += found.names
             yield term
             if found.code in has_below:
                 continue
-            told = [told for told in modified_by.get(found.code, []) if told.modifier not in self._without]
-            for made in modified_codes(found, told, self._modifiers, self._classes):
+            told = itertools.takewhile(lambda told: told.modifier not in self._without, modified_by.get(found.code, []))
+            for made in modified_codes(found, told, self._modifiers, taken):
+                if len(taken) > len(self._classes) + MOST_MADE:
+                    raise self._too_many(found)
                 term = OntologyTerm(made.code, semantic_types=types, line=found.line)
                 term.relations = [("is_a", made.above)]
                 _add_titles(term, made.titles)
                 yield term
 
-    def _is_kept(self, found: ClamlClass) -> bool:
-        return not self._options.kinds or found.kind in self._options.kinds
+    def _too_many(self, found: ClamlClass) -> InputError:
+        return InputError(
+            f"modifiers make more than {MOST_MADE:,} codes (a bomb?)",
+            path=self._path,
+            line=found.line,
+            field="ModifiedBy",
+            found=found.code,
+            fix="get the file from its publisher, or leave modifiers out (--set modifiers=no)",
+        )
 
-    def _kept_above(self, found: ClamlClass) -> list[str]:
-        """The nearest classes above that are concepts."""
-        kept: dict[str, None] = {}
-        waiting = list(reversed(found.above))
-        passed: set[str] = set()
-        while waiting:
-            above = self._classes[waiting.pop()]
-            if above.titles and self._is_kept(above):
-                kept[above.code] = None
-            elif above.code not in passed:
-                passed.add(above.code)
-                waiting += reversed(above.above)
-        return list(kept)
+    def _is_concept(self, found: ClamlClass) -> bool:
+        return bool(found.titles) and (not self._options.kinds or found.kind in self._options.kinds)
+
+    def _nearest_kept(self, found: ClamlClass, kept_above: Mapping[str, list[str]]) -> list[str]:
+        """The nearest classes above that are concepts; ``kept_above``: of the classes above."""
+        nearest: dict[str, None] = {}
+        for code in found.above:
+            nearest.update(dict.fromkeys([code] if self._is_concept(self._classes[code]) else kept_above[code]))
+        return list(nearest)
 
     def _read(self, file: XmlFile) -> None:
         options, reader = self._options, None
