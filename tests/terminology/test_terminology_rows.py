@@ -726,6 +726,15 @@ def test_lines_that_continue_others(tmp_path: Path) -> None:
         read(tmp_path, "table", "t.txt", data + "       y\n       z\n", continued="yes", **said)
     assert caught.value.line == 7
 
+    data = "A one      T       1 B\nA two  say T   X   1\nA       it         0\nB x          U\n"
+    of_others = {"name": "name", "positions": "code:1,name:3-6,says:8-11,type:12-15,not:16,old:20,above:22"}
+    columns = {"definition": "says", "semantic_type": "type", "obsolete": "old", "parent": "above"}
+    terminology, _ = read(tmp_path, "table", "t.txt", data, continued="yes", **(said | of_others | columns))
+    concepts = terminology.concepts().select("concept_id", "preferred_name", "semantic_types", "status").collect()
+    assert concepts.rows() == [("A", "one two", ["T"], "obsolete"), ("B", "x", ["U"], "active")]
+    assert terminology.definitions().collect()["text"].to_list() == ["say it"]
+    assert terminology.relations().select("head_row", "tail_row").collect().rows() == [(0, 1)]
+
     n_codes = 3 * BLOCK_BYTES // (3 * 20)
     lines = "".join(f"{code:06} {part:<12}\n" for code in range(n_codes) for part in ("one", "two", "three"))
     terminology, _ = read(tmp_path, "table", "t.txt", lines, continued="yes", **said)
@@ -754,7 +763,10 @@ def test_comments_are_no_rows(cells: str, tmp_path: Path) -> None:
 def test_words_for_codes_that_were_retired(separator: str | None, tmp_path: Path) -> None:
     data = "id,name,state\n1,a,Withdrawn \n2,b,Approved\n3,c,\n4,,MERGED\n5,e,x|merged\n"
     options: dict[str, Any] = {"id": "id", "name": "name", "obsolete": "state", "separator": separator}
-    terminology, _ = read(tmp_path, "table", "t.csv", data, obsolete_words="withdrawn,Merged", **options)
+    words = "withdrawn,Merged,Split"
+    terminology, report = read(tmp_path, "table", "t.csv", data, obsolete_words=words, **options)
+    assert report.notes.pop("words of obsolete_words that no row has: Split") == 1
+    assert not [note for note in report.notes if "obsolete_words" in note]
     state = dict(terminology.concepts().select("concept_id", "status").collect().rows())
     of_five = "obsolete" if separator else "active"
     assert state == {"1": "obsolete", "2": "active", "3": "active", "5": of_five, "4": "obsolete"}
@@ -794,6 +806,17 @@ def test_parents(kind: str, tmp_path: Path) -> None:
         assert caught.value.line == 7
 
 
+def test_relations_to_rows_that_only_leaves_out(tmp_path: Path) -> None:
+    data = "id,name,kind,above\n1,a,x,\n 2 ,b,x,\n2,b2,y,1\n3,c,y,2\n3,c,y,1\n4,d,y,4\n"
+    options = {"id": "id", "name": "name", "parent": "above"}
+    terminology, report = read(tmp_path, "table", "t.csv", data, only="kind=y", **options)
+    relations = terminology.relations().select("head_row", "tail_row").collect().rows()
+    assert relations == [(1, 0)], "2 has a row that is kept, too"
+    assert report.notes["relations to rows that only leaves out"] == 2
+    with pytest.raises(InputError, match="refers to a concept that the release does not have"):
+        read(tmp_path, "table", "t.csv", data + "5,e,y,77\n", only="kind=y", **options)
+
+
 @pytest.mark.parametrize("kind", ["csv", "quoted.csv", "parquet", "jsonl"])
 def test_only_some_rows(kind: str, tmp_path: Path) -> None:
     rows = [
@@ -814,8 +837,9 @@ def test_only_some_rows(kind: str, tmp_path: Path) -> None:
     assert named(terminology) == {"1": ["a"], "2": ["b"]}, "the last row is not looked at"
     assert report.notes == {"rows that only leaves out": 2}
     assert named(imported("table", path, tmp_path / "out", only="kind=-", **options)[0]) == {"3": ["c"]}
-    with pytest.raises(InputError, match=r"no concept with a name .* no filter leaves everything out"):
-        imported("table", path, tmp_path / "out", only="#tax=8", **options)
+    for misspelt in ("#tax=8", "#tax=9606,#tax=8"):
+        with pytest.raises(InputError, match=r"field only=#tax: the column has nothing of '8'; expected some of 10090"):
+            imported("table", path, tmp_path / "out", only=misspelt, **options)
     with pytest.raises(InputError, match=r"no (column|line has the key) 'tax'|has the key 'tax'"):
         imported("table", path, tmp_path / "out", only="tax=8", **options)
     with pytest.raises(ConfigError, match="option 'only': a column and a value of it, such as kind=gene, not '=8'"):

@@ -162,6 +162,7 @@ def placed_rows(
     columns: Sequence[str],
     positions: Mapping[str, tuple[int, int | None]],
     continued: str | None = None,
+    texts: Collection[str] = (),
 ) -> Iterator[pl.DataFrame]:
     """Rows of a text file in which each column has its place in the line; blank lines are passed over.
 
@@ -172,14 +173,15 @@ def placed_rows(
         reading: Where bad rows go.
         columns: Those wanted.
         positions: Of each column its first and its last character in a line, from 1; ``None``: to the end of the line.
-        continued: A line with the same text in this column as the line before it continues what its other cells say.
+        continued: A line with the same text in this column as the line before it is part of the same row.
+        texts: Columns that such a line continues; of the others the first that says something counts.
 
     Raises:
         InputError: as `onoma.files.delimited.filled_lines`, and if a column has no place.
     """
     _check_columns(list(positions), columns, file.path)
     rows = _placed_cells(file, reading, columns, positions)
-    return rows if continued is None else _joined(rows, continued)
+    return rows if continued is None else _joined(rows, continued, texts)
 
 
 def _placed_cells(
@@ -197,8 +199,8 @@ def _placed_cells(
         yield rows
 
 
-def _joined(rows: Iterator[pl.DataFrame], continued: str) -> Iterator[pl.DataFrame]:
-    """One row of each run of rows with the same text in a column; other cells that say something have a blank between.
+def _joined(rows: Iterator[pl.DataFrame], continued: str, texts: Collection[str]) -> Iterator[pl.DataFrame]:
+    """One row of each run of rows with the same text in a column, with a blank between the parts of ``texts``.
 
     A row in which the column is empty is none of a run.
     """
@@ -209,10 +211,14 @@ def _joined(rows: Iterator[pl.DataFrame], continued: str) -> Iterator[pl.DataFra
         key, line = names.index(continued), names.index(LINE)
         found.columns = [str(place) for place in range(found.width)]
         begins_run = (pl.nth(key) != pl.nth(key).shift()) | (pl.nth(key) == "")
-        others = [pl.nth(place) for place in range(found.width) if place not in (key, line)]
+        others = []
+        for place, name in enumerate(names):
+            filled = pl.nth(place).filter(pl.nth(place) != "")
+            if place not in (key, line):
+                others.append(filled.str.join(" ") if name in texts else filled.first().fill_null(""))
         joined = (
             found.group_by(begins_run.fill_null(True).cum_sum().alias("run"), maintain_order=True)
-            .agg(pl.nth(key, line).first(), *(cell.filter(cell != "").str.join(" ") for cell in others))
+            .agg(pl.nth(key, line).first(), *others)
             .select(found.columns)
         )
         joined.columns = names

@@ -8,13 +8,13 @@ words in ``missing``. Outer white space of codes is stripped, and what ``strip_c
 cells hold several. If the first line of a text file is a row, ``header`` names the columns, from the first on. If each
 column has its place in the line instead, as in lists of the CMS, ``positions`` gives its first and last character,
 counted from 1; white space around a cell is no part of it then. With ``continued``, a line with the code of the line
-before continues its texts, as in HCPCS and CPT. Lines that begin with ``comment`` count as blank.
+before continues its names and definition, as in HCPCS and CPT. Lines that begin with ``comment`` count as blank.
 
 Definitions (``definition=COLUMN``), which scispaCy's knowledge bases have, are stripped; an empty cell is none. Their
 source is that of the row's names.
 
-Codes in the column ``parent`` become relations "is_a"; each must be a code of the table. A code that is its own parent
-has none.
+Codes in the column ``parent`` become relations "is_a"; each must be a code of the table, and relations to rows that
+``only`` leaves out are left out too. A code that is its own parent has none.
 
 The tables of knowledge bases in newer releases of BELB (https://github.com/sg-wbi/belb) are read with ``id=id`` and
 ``name=label,aliases``.
@@ -30,7 +30,7 @@ import polars as pl
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
 from onoma.files.encodings import checked_encoding
-from onoma.files.reading import Check, Reading, first_of_each
+from onoma.files.reading import Check, Reading, check_chosen, first_of_each
 from onoma.files.table_rows import (
     JSON_LINES,
     LINE,
@@ -95,13 +95,23 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
     names, types = [pl.DataFrame(schema=SOURCE_NAMES)], [pl.DataFrame(schema=SOURCE_TYPES)]
     definitions, fates = [pl.DataFrame(schema=SOURCE_DEFINITIONS)], [pl.DataFrame(schema=_FATES)]
     parents: list[pl.DataFrame] = []
+    values: dict[str, set[str]] = {column: set() for column in options.conditions}
+    left_out = [pl.DataFrame(schema={"concept_id": pl.String})]
+    unsaid = list(options.obsolete_words)
     read_as, codes = _renamed(options), [pl.Series(dtype=pl.UInt64)]
     for batch in _rows(file, options, reading):
-        wanted = _wanted(batch.rename(_as_read), options, reading)
-        rows = _checked(_without_missing(wanted, options), read_as, path, reading)
+        found = _without_missing(batch.rename(_as_read), options)
+        if options.only:
+            is_wanted = _wanted(batch.rename(_as_read), options, values)
+            left_out.append(found.filter(~is_wanted).select(concept_id=_code(read_as.id, read_as)))
+            found = found.filter(is_wanted)
+        rows = _checked(found, read_as, path, reading)
         codes.append(rows[read_as.id].hash().rename(""))
         names.append(_names(rows, read_as))
         fates.append(_fates_of(rows, read_as))
+        if unsaid:
+            said = set(rows.select(_words(read_as).explode().unique()).to_series())
+            unsaid = [word for word in unsaid if word.lower() not in said]
         if read_as.definition:
             definitions.append(_definitions(rows, read_as))
         if read_as.semantic_type:
@@ -109,10 +119,15 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
         if read_as.parent:
             above = _listed(rows, read_as.parent, read_as).with_columns(_code("value", read_as))
             parents.append(above.rename({"concept_id": "head", "value": "tail"}))
+    reading.note("rows that only leaves out", sum(map(len, left_out)))
+    for column, wanted in options.conditions.items():
+        check_chosen(f"only={column}", wanted, values[column], path=path, among="the column")
     in_all, all_names = pl.concat(codes), pl.concat(names)
     reading.note("rows of a code that stood before, whose names are put together", len(in_all) - in_all.n_unique())
     if options.separator is None:
         _note_signs(all_names["text"], reading)
+    for word in unsaid:
+        reading.note(f"words of obsolete_words that no row has: {word}", 1)
     told = _fates(pl.concat(fates), options, path, reading)
     concepts = named_concepts(all_names)
     nameless = told.join(concepts, on="concept_id", how="anti", maintain_order="left")
@@ -132,7 +147,7 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
         names=all_names,
         semantic_types=pl.concat(types),
         definitions=pl.concat(definitions),
-        relations=_relations(parents, options),
+        relations=_relations(parents, pl.concat(left_out), concepts, options, reading),
     )
 
 
@@ -154,12 +169,21 @@ def _check_options(options: TableOptions, file: SourceFile) -> None:
     raise InputError(problem, path=file.path, field=min(useless), found=found, fix=fix)
 
 
-def _relations(parents: Sequence[pl.DataFrame], options: TableOptions) -> pl.DataFrame:
+def _relations(
+    parents: Sequence[pl.DataFrame],
+    left_out: pl.DataFrame,
+    concepts: pl.DataFrame,
+    options: TableOptions,
+    reading: Reading,
+) -> pl.DataFrame:
+    """Of codes to their parents, but those of rows that ``only`` leaves out."""
     relations = pl.concat([pl.DataFrame(schema={"head": pl.String, "tail": pl.String, "line": pl.UInt32}), *parents])
-    return (
-        relations.filter(pl.col("head") != pl.col("tail"))
-        .with_columns(relation=pl.lit("is_a"), source=pl.lit(options.default_source))
-        .select(SOURCE_RELATIONS.names())
+    relations = relations.filter(pl.col("head") != pl.col("tail"))
+    outside = left_out.join(concepts, on="concept_id", how="anti")
+    kept = relations.join(outside, left_on="tail", right_on="concept_id", how="anti", maintain_order="left")
+    reading.note("relations to rows that only leaves out", len(relations) - len(kept))
+    return kept.with_columns(relation=pl.lit("is_a"), source=pl.lit(options.default_source)).select(
+        SOURCE_RELATIONS.names()
     )
 
 
@@ -190,6 +214,7 @@ def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator
             columns=columns,
             positions=options.places,
             continued=options.id if options.continued else None,
+            texts={*options.name, options.definition or options.id},
         )
     delimiter = None if options.delimiter == "auto" else _delimiter(options.delimiter)
     advice = "close it, or import with --set quoting=no if quotes are ordinary characters here"
@@ -207,14 +232,13 @@ def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator
     )
 
 
-def _wanted(rows: pl.DataFrame, options: TableOptions, reading: Reading) -> pl.DataFrame:
-    """The rows that ``only`` keeps."""
-    if not options.only:
-        return rows
-    conditions = options.conditions.items()
-    kept = rows.filter(pl.col(_as_read(column)).str.strip_chars().is_in(values) for column, values in conditions)
-    reading.note("rows that only leaves out", len(rows) - len(kept))
-    return kept
+def _wanted(rows: pl.DataFrame, options: TableOptions, values: dict[str, set[str]]) -> pl.Series:
+    """Which rows ``only`` keeps; ``values`` gets what its columns have."""
+    cells = {column: pl.col(_as_read(column)).str.strip_chars() for column in options.conditions}
+    for column, cell in cells.items():
+        values[column].update(rows.select(cell.unique()).to_series())
+    conditions = (cells[column].is_in(wanted) for column, wanted in options.conditions.items())
+    return rows.select(pl.all_horizontal(conditions)).to_series()
 
 
 def _without_missing(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
@@ -313,14 +337,17 @@ def _fate(options: TableOptions) -> tuple[pl.Expr, pl.Expr]:
     """What became of a code: status (null: the row does not say), and the code in its place ("": none)."""
     said = pl.lit(None, dtype=pl.String)
     if options.obsolete and options.obsolete_words:
-        words = [word.lower() for word in options.obsolete_words]
-        cell = _word(options.obsolete)
-        pieces = cell.str.split(options.separator or "\0").list.eval(pl.element().str.strip_chars())
-        is_retired = pl.any_horizontal(pieces.list.contains(word) for word in words)
-        said = pl.when(is_retired).then(pl.lit(OBSOLETE)).when(cell != "").then(pl.lit(ACTIVE))
+        is_retired = pl.any_horizontal(_words(options).list.contains(word.lower()) for word in options.obsolete_words)
+        said = pl.when(is_retired).then(pl.lit(OBSOLETE)).when(_is_text(options.obsolete)).then(pl.lit(ACTIVE))
     elif options.obsolete:
         said = _word(options.obsolete).replace_strict(_STATUS_WORDS, default=None, return_dtype=pl.String)
     return said, _code(options.replaced_by, options) if options.replaced_by else pl.lit("")
+
+
+def _words(options: TableOptions) -> pl.Expr:
+    """The words of the column obsolete, in small letters, as a list."""
+    words = _word(str(options.obsolete)).str.split(options.separator or "\0")
+    return words.list.eval(pl.element().str.strip_chars())
 
 
 def _fates_of(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:

@@ -95,7 +95,7 @@ class TableOptions(ReaderOptions):
     )
     continued: bool = Field(
         default=False,
-        description="whether a line with the code of the line before continues its texts (yes or no; with positions)",
+        description="whether a line with the code of the line before continues its names (yes or no; with positions)",
     )
     comment: str | None = Field(default=None, min_length=1, description="what comments begin with, e.g. #")
     strip: str = Field(
