@@ -29,6 +29,7 @@ from onoma.encoders import Encoder, Pooling, export_encoder, locate_encoder, ope
 from onoma.encoders.averages import average_encoders
 from onoma.encoders.loading import load_packed
 from onoma.encoders.onnx_encoder import OnnxEncoder
+from onoma.encoders.onnx_files import has_its_weights
 from onoma.encoders.tokens import known_shares, load_tokenizer, tokenizer_fingerprint, unknown_id
 from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, NotAnArtifactError
@@ -521,7 +522,9 @@ def test_weights_beside_a_foreign_onnx_model_may_be_links_as_in_the_hubs_cache(
     subprocess.run([sys.executable, "-c", _FORKED, folder, "onnx"], check=True, timeout=60)
 
 
-def test_an_onnx_model_gets_no_weights_from_outside_its_folder(plain: Path, tmp_path: Path) -> None:
+def test_an_onnx_model_gets_no_weights_from_outside_its_folder(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import onnx
 
     folder, elsewhere = tmp_path / "foreign", tmp_path / "elsewhere"
@@ -535,6 +538,8 @@ def test_an_onnx_model_gets_no_weights_from_outside_its_folder(plain: Path, tmp_
                 entry.value = "../../elsewhere"
     file.write_bytes(model.SerializeToString())
     assert not isinstance(open_encoder(folder), OnnxEncoder)
+    monkeypatch.chdir(file.parent)
+    assert not has_its_weights(Path(file.name))
     (folder / "model.safetensors").unlink()
     if hasattr(onnxruntime.SessionOptions(), "add_external_initializers_from_files_in_memory"):  # before, it followed
         with pytest.raises(DamagedArtifactError, match="not an ONNX model that can be run"):

@@ -133,6 +133,7 @@ def linked_weights(model: Buffer, folder: Path) -> Iterator[dict[str, mmap.mmap]
 
 def _lies_in(folder: Path, file: str | Path) -> bool:
     """Whether a file is in a folder, or below it, by its name alone."""
+    folder = folder.absolute()
     return Path(os.path.normpath(folder / file)).is_relative_to(os.path.normpath(folder))
 
 
