@@ -8,19 +8,12 @@ import shlex
 from pathlib import Path
 
 import pytest
+from importing import named
 from sample_xml import claml_class, claml_file
 from typer.testing import CliRunner
 
 from onoma.cli.app import app
 from onoma.terminology import Terminology, import_terminology
-
-
-def named(terminology: Terminology) -> dict[str, list[str]]:
-    codes = terminology.concepts().collect()["concept_id"].to_list()
-    found: dict[str, list[str]] = {code: [] for code in codes}
-    for row, text in terminology.names().select("concept_row", "text").collect().rows():
-        found[codes[row]].append(text)
-    return found
 
 
 def _tabbed(*rows: str) -> str:

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from importing import imported
+from importing import imported, named
 
 from onoma.errors import ConfigError, InputError
 from onoma.files.reading import OnError
@@ -27,14 +27,6 @@ def read(
 ) -> tuple[Terminology, ImportReport]:
     (tmp_path / file_name).write_bytes(data if isinstance(data, bytes) else data.encode())
     return imported(format, tmp_path / file_name, tmp_path / "out", on_error=on_error, **options)
-
-
-def named(terminology: Terminology) -> dict[str, list[str]]:
-    codes = terminology.concepts().collect()["concept_id"].to_list()
-    found: dict[str, list[str]] = {code: [] for code in codes}
-    for row, text in terminology.names().select("concept_row", "text").collect().rows():
-        found[codes[row]].append(text)
-    return found
 
 
 @pytest.mark.parametrize(("format", "text"), [("biosyn", "no bars\n"), ("obo", "[Term]\nid: A\nnamed: a\n")])

@@ -62,7 +62,7 @@ MinPrecision = Annotated[
         max=1,
         metavar="P",
         help="Answer 'no such concept' below the confidence from which this share of answers (above 0) was right "
-        "in tuning.",
+        "in tuning or calibration.",
     ),
 ]
 Certainty = Annotated[
